@@ -1,0 +1,6 @@
+//! The pure rules of sema-connectors: every decision about bytes, names and policies, as plain
+//! functions. Nothing here touches a descriptor, a file, the network, a clock or the environment.
+#![forbid(unsafe_code)]
+
+pub mod digest;
+pub mod name;

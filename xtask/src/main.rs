@@ -1,0 +1,2 @@
+//! Development tasks of this workspace.
+fn main() {}
