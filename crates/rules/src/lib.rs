@@ -3,4 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+pub mod envelope;
+pub mod frame;
+pub mod json;
 pub mod name;
+pub mod wire;
+pub mod withhold;
