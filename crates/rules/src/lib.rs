@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+pub mod edit;
 pub mod envelope;
 pub mod frame;
 pub mod json;
+pub mod long;
 pub mod name;
 pub mod wire;
 pub mod withhold;

@@ -1,0 +1,134 @@
+//! Changes to a message that leave every other byte as it was.
+
+use crate::envelope::{self, Envelope, Why};
+use crate::json;
+
+/// `line` with the bytes of `part`, which must be a slice of it, replaced.
+pub fn splice(line: &[u8], part: &[u8], replacement: &[u8]) -> Vec<u8> {
+    let start = (part.as_ptr() as usize)
+        .saturating_sub(line.as_ptr() as usize)
+        .min(line.len());
+    let end = (start + part.len()).min(line.len());
+    [&line[..start], replacement, &line[end..]].concat()
+}
+
+/// The answer to `tools/list` without the tools that `keep` leaves out: none when nothing is left
+/// out. An entry whose name cannot be read, or is there twice, is left out.
+pub fn cut_tools(
+    line: &[u8],
+    answer: &Envelope<'_>,
+    keep: impl Fn(&str) -> bool,
+) -> Result<Option<Vec<u8>>, Why> {
+    let Some(list) = tool_list(answer)? else {
+        return Ok(None);
+    };
+    let tools = json::elements(list)?;
+    let kept: Vec<&[u8]> = tools
+        .iter()
+        .copied()
+        .filter(|tool| tool_name(tool).is_some_and(|name| keep(&name)))
+        .collect();
+    if kept.len() == tools.len() {
+        return Ok(None);
+    }
+    let replacement = [b"[", kept.join(&b","[..]).as_slice(), b"]"].concat();
+    Ok(Some(splice(line, list, &replacement)))
+}
+
+/// The names in an answer to `tools/list`, and the cursor of the next page as written.
+pub fn tool_names<'a>(answer: &Envelope<'a>) -> Result<(Vec<String>, Option<&'a [u8]>), Why> {
+    let Some(list) = tool_list(answer)? else {
+        return Ok((Vec::new(), None));
+    };
+    let names = json::elements(list)?
+        .into_iter()
+        .filter_map(tool_name)
+        .collect();
+    let cursor = envelope::member(answer.result.unwrap_or(b"{}"), "nextCursor")?;
+    Ok((
+        names,
+        cursor.filter(|cursor| json::kind(cursor) == json::Kind::String),
+    ))
+}
+
+fn tool_list<'a>(answer: &Envelope<'a>) -> Result<Option<&'a [u8]>, Why> {
+    match answer.result {
+        Some(result) if json::kind(result) == json::Kind::Object => {
+            envelope::member(result, "tools")
+                .map(|list| list.filter(|list| json::kind(list) == json::Kind::Array))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn tool_name(tool: &[u8]) -> Option<String> {
+    match envelope::member(tool, "name") {
+        Ok(Some(name)) if json::kind(name) == json::Kind::String => {
+            Some(envelope::text_of(name).into_owned())
+        }
+        _ => None,
+    }
+}
+
+/// `object` with `members` (text such as `"a":1`) put before its own.
+pub fn prepend_members(object: &[u8], members: &[u8]) -> Vec<u8> {
+    prepend(object, members)
+}
+
+/// `array` with `element` put before its own.
+pub fn prepend_element(array: &[u8], element: &[u8]) -> Vec<u8> {
+    prepend(array, element)
+}
+
+/// Puts `first` after the opening bracket, with a comma where something follows.
+fn prepend(container: &[u8], first: &[u8]) -> Vec<u8> {
+    let Some((bracket, rest)) = container.split_first() else {
+        return first.to_vec();
+    };
+    let empty = matches!(rest.trim_ascii_start().first(), Some(b'}' | b']'));
+    let comma: &[u8] = if empty { b"" } else { b"," };
+    [&[*bracket], first, comma, rest].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(line: &str, keep: &[&str]) -> Option<String> {
+        let answer = envelope::read(line.as_bytes()).unwrap();
+        let cut = cut_tools(line.as_bytes(), &answer, |name| keep.contains(&name)).unwrap();
+        cut.map(|line| String::from_utf8(line).unwrap())
+    }
+
+    #[test]
+    fn only_the_cut_tools_change() {
+        let line = r#"{"result":{"x":1.0,"tools":[ {"name":"a"}, {"n":1,"\u006eame":"b"} ] },"jsonrpc":"2.0","id":1}"#;
+        assert_eq!(cut(line, &["a", "b"]), None);
+        assert_eq!(
+            cut(line, &["b"]).unwrap(),
+            r#"{"result":{"x":1.0,"tools":[{"n":1,"\u006eame":"b"}] },"jsonrpc":"2.0","id":1}"#
+        );
+        assert_eq!(
+            cut(line, &[]).unwrap(),
+            r#"{"result":{"x":1.0,"tools":[] },"jsonrpc":"2.0","id":1}"#
+        );
+    }
+
+    #[test]
+    fn a_tool_with_two_names_is_left_out() {
+        let line = r#"{"result":{"tools":[{"name":"a","name":"b"}]},"jsonrpc":"2.0","id":1}"#;
+        assert_eq!(
+            cut(line, &["a", "b"]).unwrap(),
+            r#"{"result":{"tools":[]},"jsonrpc":"2.0","id":1}"#
+        );
+    }
+
+    #[test]
+    fn members_are_put_first() {
+        assert_eq!(prepend_members(b"{ }", b"\"a\":1"), b"{\"a\":1 }");
+        assert_eq!(
+            prepend_members(b"{\"b\":2}", b"\"a\":1"),
+            b"{\"a\":1,\"b\":2}"
+        );
+    }
+}
