@@ -1,0 +1,165 @@
+//! The status resource: `sema-connector://NAME/status`.
+
+use super::{Hop, Phase, Step};
+use crate::edit;
+use crate::envelope::{Envelope, Id};
+use crate::json as reader;
+use crate::name::ConnectorName;
+use crate::wire;
+use serde_json::{Value, json};
+
+/// The most pages of tools that are asked for: a connector whose pages never end is not followed.
+const PAGES: usize = 64;
+
+/// The state behind the resource.
+#[derive(Debug, Default)]
+pub(super) struct Status {
+    /// The engine subscribed to it.
+    pub(super) subscribed: bool,
+    /// The ids of reads that wait for the list of tools.
+    pub(super) reads: Vec<Vec<u8>>,
+    /// Our own `tools/list` on its way: its id, and the names so far.
+    asking: Option<Asking>,
+    /// How many lists were asked for.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Asking {
+    id: String,
+    tools: Vec<String>,
+    pages: usize,
+}
+
+/// The resource's address.
+pub(super) fn uri(name: &ConnectorName) -> String {
+    format!("sema-connector://{name}/status")
+}
+
+/// The resource's entry in a list.
+pub(super) fn resource(name: &ConnectorName) -> Value {
+    json!({
+        "uri": uri(name),
+        "name": "status",
+        "description": format!("Whether the connector {name} can be used, and its tools."),
+        "mimeType": "application/json",
+    })
+}
+
+impl Status {
+    /// Whether this answers a request of ours.
+    pub(super) fn asked(&self, id: Id<'_>) -> bool {
+        let ours = self
+            .asking
+            .as_ref()
+            .map(|asking| format!("\"{}\"", asking.id));
+        ours.is_some_and(|ours| ours.as_bytes() == id.as_bytes())
+    }
+
+    /// The notification for a subscriber.
+    pub(super) fn updated(&self, name: &ConnectorName) -> Option<Vec<u8>> {
+        self.subscribed.then(|| {
+            let params = json!({"uri": uri(name)});
+            let method = "notifications/resources/updated";
+            let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            format!("{line}\n").into_bytes()
+        })
+    }
+
+    fn request(&mut self, cursor: Option<&[u8]>) -> Vec<u8> {
+        self.count += 1;
+        let id = format!("sema-connector:tools:{}", self.count);
+        let cursor = cursor.map(|cursor| [br#","params":{"cursor":"#, cursor, b"}"].concat());
+        let line = [
+            format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/list""#).as_bytes(),
+            &cursor.unwrap_or_default(),
+            b"}\n",
+        ]
+        .concat();
+        let asking = self.asking.get_or_insert(Asking {
+            id: String::new(),
+            tools: Vec::new(),
+            pages: 0,
+        });
+        asking.id = id;
+        asking.pages += 1;
+        line
+    }
+}
+
+impl Hop {
+    /// The status as one line of JSON, with these tools if there is a connector.
+    pub(super) fn status_text(&self, tools: &[String]) -> String {
+        match (&self.phase, &self.policy) {
+            (Phase::Absent(absence) | Phase::Reviving(absence, _), _)
+                if absence.code == wire::Code::Unauthorized =>
+            {
+                json!({"state": "unauthorized", "tools": []}).to_string()
+            }
+            (Phase::Absent(absence) | Phase::Reviving(absence, _), _) => {
+                json!({"state": "failed", "tools": [], "reason": absence.reason}).to_string()
+            }
+            (Phase::Live, Err(reason)) => {
+                json!({"state": "failed", "tools": [], "reason": reason}).to_string()
+            }
+            (Phase::Live, Ok(policy)) => {
+                let tools: Vec<&String> = tools.iter().filter(|tool| policy.allows(tool)).collect();
+                json!({"state": "authorized", "tools": tools}).to_string()
+            }
+        }
+    }
+
+    /// The answer to a read of the status resource.
+    pub(super) fn read_status(&self, id: &[u8], tools: &[String]) -> Vec<u8> {
+        let text = self.status_text(tools);
+        let contents =
+            json!([{"uri": uri(&self.name), "mimeType": "application/json", "text": text}]);
+        wire::result(id, &json!({"contents": contents}))
+    }
+
+    /// Asks the connector for its tools, unless that is under way.
+    pub(super) fn ask_for_tools(&mut self) -> Step {
+        match self.status.asking {
+            Some(_) => Step::default(),
+            None => Step {
+                to_connector: vec![self.status.request(None)],
+                ..Step::default()
+            },
+        }
+    }
+
+    /// A page of the tools that we asked for.
+    pub(super) fn tools_told(&mut self, message: &Envelope<'_>) -> Step {
+        let (names, cursor) = edit::tool_names(message).unwrap_or_default();
+        let mut pages = PAGES;
+        if let Some(asking) = &mut self.status.asking {
+            asking.tools.extend(names);
+            pages = asking.pages;
+        }
+        match cursor {
+            Some(cursor) if pages < PAGES && reader::value(cursor).is_ok() => Step {
+                to_connector: vec![self.status.request(Some(cursor))],
+                ..Step::default()
+            },
+            _ => Step {
+                to_engine: self.answer_status_reads(),
+                ..Step::default()
+            },
+        }
+    }
+
+    /// Answers every read that waits.
+    pub(super) fn answer_status_reads(&mut self) -> Vec<Vec<u8>> {
+        let tools = self
+            .status
+            .asking
+            .take()
+            .map(|asking| asking.tools)
+            .unwrap_or_default();
+        let reads = std::mem::take(&mut self.status.reads);
+        reads
+            .iter()
+            .map(|id| self.read_status(id, &tools))
+            .collect()
+    }
+}
