@@ -1,0 +1,195 @@
+//! One session: the threads that carry lines between the engine and the connector.
+//!
+//! ```text
+//! engine ──▶ from_engine (the caller's thread) ──▶ connector
+//! engine ◀── from_connector (a thread a launch) ◀── connector
+//! ```
+//!
+//! Each direction blocks by itself: a side that does not read stops the other side's writer, and
+//! nothing else. What the connector's thread has to tell the connector (an error for a request of
+//! its own) goes through an outbox of its own thread, so that a connector that writes before it
+//! reads is never waited for in a circle.
+
+use super::stream::{Sink, read};
+use super::trace::Trace;
+use rustix::io::Errno;
+use sema_rules::envelope;
+use sema_rules::frame::{Piece, Place, Splitter};
+use sema_rules::hop::{Forward, Hop, Step};
+use sema_rules::long::LongLine;
+use sema_rules::withhold::Withhold;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// How many lines of ours may wait for a connector that does not read. One that asks for more
+/// while it reads nothing loses the answers.
+pub(super) const OUTBOX: usize = 256;
+
+/// What the threads of one session share.
+pub(super) struct Session {
+    hop: Mutex<Hop>,
+    withhold: RwLock<Arc<Withhold>>,
+    pub(super) engine: Sink,
+    pub(super) connector: Sink,
+    pub(super) trace: Trace,
+}
+
+impl Session {
+    pub(super) fn new(hop: Hop, withhold: Withhold, engine: Sink, trace: Trace) -> Self {
+        Self {
+            hop: Mutex::new(hop),
+            withhold: RwLock::new(Arc::new(withhold)),
+            engine,
+            connector: Sink::default(),
+            trace,
+        }
+    }
+
+    /// Withholds these secrets from now on.
+    pub(super) fn withhold(&self, withhold: Withhold) {
+        *self.withhold.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(withhold);
+    }
+
+    /// Changes the session's state outside the two directions, and sends what follows from it
+    /// before any other line can be judged.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Hop) -> Step) {
+        let mut hop = self.hop();
+        let step = change(&mut hop);
+        step.to_connector.iter().for_each(|line| _ = self.connector.send(line));
+        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+    }
+
+    pub(super) fn hop(&self) -> MutexGuard<'_, Hop> {
+        self.hop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries the engine's lines until its stream ends.
+    pub(super) fn from_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut long = Long::default();
+        each_piece(input, |piece| match piece {
+            Piece::Line(line) => self.engine_line(line),
+            Piece::Part { bytes, place } => {
+                if let Some((line, _)) = long.take(bytes, place) {
+                    let step = self.hop().long_from_engine(&line);
+                    self.send_from_engine(&step, &[]);
+                }
+            }
+        })
+    }
+
+    fn engine_line(&self, line: &[u8]) {
+        let message = envelope::read(line);
+        let step = self.hop().from_engine(line, &message, self.trace.now());
+        self.send_from_engine(&step, line);
+    }
+
+    fn send_from_engine(&self, step: &Step, line: &[u8]) {
+        forward(&self.connector, &step.forward, line);
+        step.to_connector.iter().for_each(|line| _ = self.connector.send(line));
+        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+    }
+
+    /// Carries the connector's lines until its stream ends.
+    pub(super) fn from_connector(
+        &self,
+        output: impl AsFd,
+        outbox: &SyncSender<Vec<u8>>,
+    ) -> Result<(), Errno> {
+        let (mut long, mut scratch) = (Long::default(), Vec::new());
+        each_piece(output.as_fd(), |piece| match piece {
+            Piece::Line(line) => self.connector_line(line, &mut scratch, outbox),
+            Piece::Part { bytes, place } => {
+                if let Some((line, length)) = long.take(bytes, place) {
+                    let step = self.hop().long_from_connector(&line, length);
+                    self.send_from_connector(step, &[], outbox);
+                }
+            }
+        })
+    }
+
+    fn connector_line(&self, line: &[u8], scratch: &mut Vec<u8>, outbox: &SyncSender<Vec<u8>>) {
+        let withhold = Arc::clone(&self.withhold.read().unwrap_or_else(PoisonError::into_inner));
+        let withheld = withhold.find(line, scratch);
+        if scratch.capacity() > 1 << 20 {
+            *scratch = Vec::new();
+        }
+        let message = envelope::read(line);
+        let mut hop = self.hop();
+        let was_live = hop.is_live();
+        let mut step = hop.from_connector(line, &message, withheld);
+        if !was_live && hop.is_live() {
+            // The repeated handshake ends before any request of the engine's can pass it. The
+            // connector has read all it was sent, so this write waits for nobody.
+            step.to_connector.drain(..).for_each(|line| _ = self.connector.send(&line));
+        }
+        drop(hop);
+        self.send_from_connector(step, line, outbox);
+    }
+
+    fn send_from_connector(&self, step: Step, line: &[u8], outbox: &SyncSender<Vec<u8>>) {
+        forward(&self.engine, &step.forward, line);
+        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+        for line in step.to_connector {
+            if let Err(TrySendError::Full(_)) = outbox.try_send(line) {
+                self.trace.noise();
+            }
+        }
+        if let Some(ended) = &step.ended {
+            self.trace.ended(ended);
+        }
+        if step.noise {
+            self.trace.noise();
+        }
+    }
+}
+
+/// Sends on what a stage left of a line. A peer that does not read any more is noticed by the
+/// thread that reads from it.
+fn forward(sink: &Sink, forward: &Forward, line: &[u8]) {
+    let line = match forward {
+        Forward::AsIs => line,
+        Forward::Replaced(line) => line,
+        Forward::Nothing => return,
+    };
+    let _ = sink.send(line);
+}
+
+/// Reads a stream to its end and tells each piece of it.
+fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Piece<'_>)) -> Result<(), Errno> {
+    let mut splitter = Splitter::default();
+    loop {
+        let count = read(input, splitter.space())?;
+        if count == 0 {
+            break;
+        }
+        splitter.filled(count);
+        while let Some(piece) = splitter.next() {
+            tell(piece);
+        }
+    }
+    if let Some(piece) = splitter.finish() {
+        tell(piece);
+    }
+    Ok(())
+}
+
+/// An over-long line going by.
+#[derive(Default)]
+struct Long {
+    line: LongLine,
+    length: usize,
+}
+
+impl Long {
+    /// Takes a part; the line and its length once it has ended.
+    fn take(&mut self, bytes: &[u8], place: Place) -> Option<(LongLine, usize)> {
+        self.line.feed(bytes);
+        self.length += bytes.len();
+        if place != Place::Last {
+            return None;
+        }
+        let length = std::mem::take(&mut self.length);
+        Some((std::mem::take(&mut self.line), length))
+    }
+}

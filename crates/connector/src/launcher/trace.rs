@@ -1,0 +1,172 @@
+//! The trace of one launch: a line of JSON for each request that ended, in a file of its own below
+//! `trace/`, by the names of OpenTelemetry's semantic conventions for MCP. Arguments and results
+//! are never in it.
+//!
+//! A trace that cannot be written never stops a call: the lines lost are counted and told at the
+//! end.
+
+use rustix::io::Errno;
+use sema_rules::hop::{Ended, Outcome};
+use sema_rules::name::{ConnectorName, LaunchId};
+use serde_json::json;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How much is gathered before it is written.
+const BUFFER: usize = 16 * 1024;
+
+/// The trace file of a launch.
+pub(super) struct Trace {
+    name: ConnectorName,
+    launch: LaunchId,
+    began: Instant,
+    began_unix: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: Option<OwnedFd>,
+    buffer: Vec<u8>,
+    pending: u64,
+    lost: u64,
+    noise: u64,
+}
+
+impl Trace {
+    /// A trace that is written to `file`, or counted as lost where there is none.
+    pub(super) fn new(name: ConnectorName, launch: LaunchId, file: Option<OwnedFd>) -> Self {
+        let began_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let state = State { file, buffer: Vec::new(), pending: 0, lost: 0, noise: 0 };
+        Self { name, launch, began: Instant::now(), began_unix, state: Mutex::new(state) }
+    }
+
+    /// Nanoseconds since the trace began.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes a request that ended now.
+    pub(super) fn ended(&self, ended: &Ended) {
+        let line = self.line(ended, self.now());
+        let mut state = self.lock();
+        state.buffer.extend_from_slice(line.as_bytes());
+        state.buffer.push(b'\n');
+        state.pending += 1;
+        if state.buffer.len() >= BUFFER {
+            state.write();
+        }
+    }
+
+    /// Counts a line that was dropped because it was no message.
+    pub(super) fn noise(&self) {
+        self.lock().noise += 1;
+    }
+
+    /// Writes what was gathered.
+    pub(super) fn flush(&self) {
+        self.lock().write();
+    }
+
+    /// How many lines of the connector were dropped, and how many trace lines were lost.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.noise, state.lost)
+    }
+
+    fn line(&self, ended: &Ended, now: u64) -> String {
+        let start = self.began_unix + Duration::from_nanos(ended.started);
+        let end = self.began_unix + Duration::from_nanos(now);
+        let name = match &ended.tool {
+            Some(tool) => format!("{} {tool}", ended.method),
+            None => ended.method.clone(),
+        };
+        let mut attributes = json!({
+            "mcp.method.name": ended.method,
+            "jsonrpc.request.id": String::from_utf8_lossy(&ended.id).trim_matches('"'),
+            "network.transport": "pipe",
+            "sema.connector": self.name.as_str(),
+            "sema.launch": self.launch.as_str(),
+            "sema.request.bytes": ended.request_bytes,
+            "sema.answer.bytes": ended.answer_bytes,
+        });
+        if let Some(tool) = &ended.tool {
+            attributes["gen_ai.tool.name"] = json!(tool);
+            attributes["gen_ai.operation.name"] = json!("execute_tool");
+        }
+        let error = match ended.outcome {
+            Outcome::Result => None,
+            Outcome::ToolError => Some("tool_error"),
+            Outcome::Error => Some("error"),
+            Outcome::Refused(code) => Some(code.name()),
+        };
+        if let Some(error) = error {
+            attributes["error.type"] = json!(error);
+        }
+        json!({
+            "name": name,
+            "kind": "SERVER",
+            "startTimeUnixNano": start.as_nanos().to_string(),
+            "endTimeUnixNano": end.as_nanos().to_string(),
+            "attributes": attributes,
+        })
+        .to_string()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn write(&mut self) {
+        let written = match &self.file {
+            Some(file) => write_all(file, &self.buffer),
+            None => self.buffer.is_empty(),
+        };
+        if !written {
+            self.lost += self.pending;
+        }
+        self.pending = 0;
+        self.buffer.clear();
+    }
+}
+
+fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::io::write(file, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sema_rules::wire::Code;
+
+    #[test]
+    fn a_span_names_what_was_called_and_how_it_ended() {
+        let name = ConnectorName::parse("browser").unwrap();
+        let trace = Trace::new(name, LaunchId::parse("abcd").unwrap(), None);
+        let ended = Ended {
+            method: "tools/call".into(),
+            tool: Some("browser_click".into()),
+            id: b"\"x\"".to_vec(),
+            started: 5,
+            request_bytes: 10,
+            answer_bytes: 20,
+            outcome: Outcome::Refused(Code::Internal),
+        };
+        let line: serde_json::Value = serde_json::from_str(&trace.line(&ended, 9)).unwrap();
+        assert_eq!(line["name"], "tools/call browser_click");
+        assert_eq!(line["attributes"]["error.type"], "connector.internal");
+        assert_eq!(line["attributes"]["jsonrpc.request.id"], "x");
+        trace.ended(&ended);
+        trace.flush();
+        assert_eq!(trace.counts(), (0, 1));
+    }
+}
