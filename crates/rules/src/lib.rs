@@ -11,5 +11,6 @@ pub mod json;
 pub mod long;
 pub mod name;
 pub mod policy;
+pub mod quote;
 pub mod wire;
 pub mod withhold;

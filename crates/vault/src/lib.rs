@@ -1,1 +1,23 @@
-//! What is kept on disk.
+//! What sema-connectors keeps on disk: private directories, secrets, the lock, launches.
+//!
+//! Every check of a mode, an owner or a link is made on an open descriptor, and what was checked
+//! is what is used: no path is resolved twice. Every error carries the path that it is about.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod connector_dir;
+pub mod dir;
+pub mod error;
+pub mod fault;
+pub mod launch;
+pub mod lock;
+pub mod secret;
+mod sweep;
+
+pub use config::ConfigDir;
+pub use connector_dir::{Change, ConnectorDir};
+pub use dir::Dir;
+pub use error::VaultError;
+pub use launch::LaunchDir;
+pub use lock::{Exclusive, Shared, WaitNotice};
+pub use secret::Secret;

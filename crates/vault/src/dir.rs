@@ -1,0 +1,458 @@
+//! An open directory that was checked, and what is read and written in it.
+//!
+//! A `Dir` is a descriptor: whoever renames the path or puts a link in its place afterwards
+//! changes nothing for its holder. Names given to its methods are single components.
+
+use crate::error::{Reason, VaultError};
+use crate::fault;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// How the name of a file that is not finished begins.
+pub(crate) const TEMPORARY: &str = ".tmp-";
+
+const OPEN_DIR: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+// NONBLOCK: a FIFO that somebody put in a file's place must not stop us.
+const OPEN_FILE: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// A private directory (ours, 0700, no link), held open.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// What a file must be before it is read.
+#[derive(Clone, Copy)]
+enum Demand {
+    Secret,
+    Policy,
+}
+
+impl Dir {
+    /// Opens an existing private directory; `None` where nothing is there. Links in the path
+    /// before its last component are followed.
+    pub fn open_private(path: &Path) -> Result<Option<Self>, VaultError> {
+        absolute(path)?;
+        Self::opened(rustix::fs::open(path, OPEN_DIR, Mode::empty()), path, None)
+    }
+
+    /// Opens a private directory and makes it first, with its parents, where it is missing.
+    pub fn create_private(path: &Path) -> Result<Self, VaultError> {
+        absolute(path)?;
+        let mut parent = open_path("/".as_ref()).map_err(|e| VaultError::io("/", "open it", e))?;
+        let mut so_far = PathBuf::from("/");
+        let mut parts = path
+            .components()
+            .skip_while(|c| *c == Component::RootDir)
+            .peekable();
+        while let Some(part) = parts.next() {
+            so_far.push(part);
+            let name = part.as_os_str();
+            match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
+                // A parent that exists may refuse the attempt for another reason first.
+                Ok(()) | Err(Errno::EXIST | Errno::ACCESS | Errno::ROFS | Errno::PERM) => {}
+                Err(e) => return Err(VaultError::io(so_far, "create it", e)),
+            }
+            if parts.peek().is_none() {
+                let fd = rustix::fs::openat(&parent, name, OPEN_DIR, Mode::empty());
+                return Self::opened(fd, path, Some(&parent))?
+                    .ok_or_else(|| VaultError::io(path, "create it", Errno::ACCESS));
+            }
+            parent = rustix::fs::openat(
+                &parent,
+                name,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+            .map_err(|e| match e {
+                Errno::NOENT => VaultError::io(&so_far, "create it", Errno::ACCESS),
+                Errno::NOTDIR => VaultError::new(&so_far, Reason::NotDirectory),
+                e => VaultError::io(&so_far, "open it", e),
+            })?;
+        }
+        // Only "/" has no last component: never private.
+        Self::open_private(path)?.ok_or_else(|| VaultError::new(path, Reason::NotDirectory))
+    }
+
+    /// Opens a private directory below this one; `None` where nothing is there.
+    pub fn sub(&self, name: impl AsRef<OsStr>) -> Result<Option<Self>, VaultError> {
+        let name = name.as_ref();
+        let fd = rustix::fs::openat(&self.fd, name, OPEN_DIR, Mode::empty());
+        Self::opened(fd, &self.path.join(name), Some(&self.fd))
+    }
+
+    /// Opens a private directory below this one and makes it first where it is missing.
+    pub fn create_sub(&self, name: impl AsRef<OsStr>) -> Result<Self, VaultError> {
+        let name = name.as_ref();
+        let path = self.path.join(name);
+        match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
+            Ok(()) => self.flush()?,
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(VaultError::io(path, "create it", e)),
+        }
+        self.sub(name)?
+            .ok_or_else(|| VaultError::io(path, "create it", Errno::NOENT))
+    }
+
+    fn opened(
+        fd: Result<OwnedFd, Errno>,
+        path: &Path,
+        parent: Option<&OwnedFd>,
+    ) -> Result<Option<Self>, VaultError> {
+        let fd = match fd {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(e @ (Errno::LOOP | Errno::NOTDIR)) => {
+                return Err(VaultError::new(path, link_or_not(path, parent, e)));
+            }
+            Err(e) => return Err(VaultError::io(path, "open it", e)),
+        };
+        let dir = Self {
+            fd,
+            path: path.to_owned(),
+        };
+        let stat = dir.stat()?;
+        private(&stat, 0o700).map_err(|reason| VaultError::new(path, reason))?;
+        Ok(Some(dir))
+    }
+
+    fn stat(&self) -> Result<Stat, VaultError> {
+        rustix::fs::fstat(&self.fd).map_err(|e| VaultError::io(&self.path, "examine it", e))
+    }
+
+    /// Where the directory was when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The descriptor, for calls that this type does not wrap.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The names in it, sorted, without `.` and `..`.
+    pub fn names(&self) -> Result<Vec<OsString>, VaultError> {
+        let read = || {
+            let mut names = Vec::new();
+            for entry in rustix::fs::Dir::read_from(&self.fd)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    names.push(name.to_owned());
+                }
+            }
+            names.sort();
+            Ok(names)
+        };
+        read().map_err(|e| VaultError::io(&self.path, "list it", e))
+    }
+
+    /// Reads a secret of at most `limit` bytes: a regular file of ours, 0600, one name, no link.
+    /// `None` where nothing is there.
+    pub fn read_private(
+        &self,
+        name: impl AsRef<OsStr>,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, VaultError> {
+        self.read(name.as_ref(), limit, Demand::Secret)
+    }
+
+    /// Reads a file that a person writes by hand: refused where another user owns it or could
+    /// write it. `None` where nothing is there.
+    pub fn read_policy(
+        &self,
+        name: impl AsRef<OsStr>,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, VaultError> {
+        self.read(name.as_ref(), limit, Demand::Policy)
+    }
+
+    /// Checks a secret as `read_private` does and reads nothing. False where nothing is there.
+    pub fn check_private(&self, name: impl AsRef<OsStr>) -> Result<bool, VaultError> {
+        Ok(self.open_file(name.as_ref(), Demand::Secret)?.is_some())
+    }
+
+    fn read(
+        &self,
+        name: &OsStr,
+        limit: usize,
+        demand: Demand,
+    ) -> Result<Option<Vec<u8>>, VaultError> {
+        let Some((fd, size)) = self.open_file(name, demand)? else {
+            return Ok(None);
+        };
+        read_all(&fd, size, limit)
+            .map(Some)
+            .map_err(|reason| VaultError::new(self.path.join(name), reason))
+    }
+
+    fn open_file(
+        &self,
+        name: &OsStr,
+        demand: Demand,
+    ) -> Result<Option<(OwnedFd, u64)>, VaultError> {
+        let path = || self.path.join(name);
+        let flags = match demand {
+            Demand::Secret => OPEN_FILE | OFlags::NOFOLLOW,
+            Demand::Policy => OPEN_FILE,
+        };
+        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(VaultError::new(path(), Reason::Link)),
+            // A socket or a device without a driver.
+            Err(Errno::NXIO) => return Err(VaultError::new(path(), Reason::NotFile)),
+            Err(e) => return Err(VaultError::io(path(), "open it", e)),
+        };
+        let stat = rustix::fs::fstat(&fd).map_err(|e| VaultError::io(path(), "examine it", e))?;
+        check_file(&stat, demand).map_err(|reason| VaultError::new(path(), reason))?;
+        Ok(Some((fd, u64::try_from(stat.st_size).unwrap_or(0))))
+    }
+
+    /// Writes a file so that a reader, or a crash at any instruction, sees the old one or the new
+    /// one: a temporary file, flushed, renamed over the name, the directory flushed.
+    pub fn write_atomic(
+        &self,
+        name: impl AsRef<OsStr>,
+        bytes: &[u8],
+        mode: u32,
+    ) -> Result<(), VaultError> {
+        let name = name.as_ref();
+        let temporary = format!("{TEMPORARY}{}", random_name(12));
+        let shown = name.to_string_lossy();
+        fault::point(&format!("write.{shown}"));
+        let result = self
+            .write_new(&temporary, bytes, mode, Flush::Yes)
+            .and_then(|()| {
+                fault::point(&format!("rename.{shown}"));
+                self.rename(&temporary, name)
+            });
+        if result.is_err() {
+            let _ = rustix::fs::unlinkat(&self.fd, &temporary, AtFlags::empty());
+        }
+        result?;
+        fault::point(&format!("flush.{shown}"));
+        self.flush()?;
+        fault::point(&format!("done.{shown}"));
+        Ok(())
+    }
+
+    /// Writes a file that must not exist.
+    pub(crate) fn write_new(
+        &self,
+        name: impl AsRef<OsStr>,
+        bytes: &[u8],
+        mode: u32,
+        flush: Flush,
+    ) -> Result<(), VaultError> {
+        let name = name.as_ref();
+        let failed = |doing| move |e| VaultError::io(self.path.join(name), doing, e);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
+        let fd = rustix::fs::openat(&self.fd, name, flags, mode & (Mode::RUSR | Mode::WUSR))
+            .map_err(failed("create it"))?;
+        // Whatever the umask left.
+        rustix::fs::fchmod(&fd, mode).map_err(failed("set its mode"))?;
+        fault::point("created");
+        write_all(&fd, bytes).map_err(failed("write it"))?;
+        fault::point("written");
+        if flush == Flush::Yes {
+            rustix::fs::fsync(&fd).map_err(failed("flush it"))?;
+        }
+        Ok(())
+    }
+
+    /// Renames within this directory, over what is there.
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Result<(), VaultError> {
+        let to = to.as_ref();
+        rustix::fs::renameat(&self.fd, from.as_ref(), &self.fd, to)
+            .map_err(|e| VaultError::io(self.path.join(to), "put it in place", e))
+    }
+
+    /// Removes a file or a link and flushes the directory. False where nothing was there.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<bool, VaultError> {
+        let name = name.as_ref();
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) => self.flush().map(|()| true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(VaultError::io(self.path.join(name), "remove it", e)),
+        }
+    }
+
+    /// Removes a directory and all that is below it; links are removed, not followed. False where
+    /// nothing was there.
+    pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> Result<bool, VaultError> {
+        let name = name.as_ref();
+        crate::sweep::remove_tree(self.fd(), name)
+            .map_err(|e| VaultError::io(self.path.join(name), "remove it", e))
+    }
+
+    /// Flushes the directory itself: the names in it.
+    pub fn flush(&self) -> Result<(), VaultError> {
+        match rustix::fs::fsync(&self.fd) {
+            // Some network file systems know no flush of a directory.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(e) => Err(VaultError::io(&self.path, "flush it", e)),
+        }
+    }
+}
+
+/// Whether a written file is flushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    Yes,
+    /// What ends with the launch needs none.
+    No,
+}
+
+fn absolute(path: &Path) -> Result<(), VaultError> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(VaultError::new(path, Reason::Relative))
+}
+
+fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+/// A directory opened with NOFOLLOW that is not one: a link (the kernel says ENOTDIR for it when
+/// DIRECTORY is asked for, too) or something else. Only for the words of the refusal.
+fn link_or_not(path: &Path, parent: Option<&OwnedFd>, e: Errno) -> Reason {
+    if e == Errno::LOOP {
+        return Reason::Link;
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let stat = match parent {
+        Some(parent) => rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW),
+        None => rustix::fs::lstat(path),
+    };
+    match stat {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Reason::Link,
+        _ => Reason::NotDirectory,
+    }
+}
+
+/// Ours and closed to everybody else.
+fn private(stat: &Stat, want: u32) -> Result<(), Reason> {
+    owned(stat)?;
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(Reason::Exposed { mode, want });
+    }
+    Ok(())
+}
+
+fn owned(stat: &Stat) -> Result<(), Reason> {
+    let us = rustix::process::geteuid().as_raw();
+    if stat.st_uid == us {
+        return Ok(());
+    }
+    Err(Reason::Owner {
+        owner: stat.st_uid,
+        us,
+    })
+}
+
+fn check_file(stat: &Stat, demand: Demand) -> Result<(), Reason> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Reason::NotFile);
+    }
+    match demand {
+        Demand::Secret => {
+            private(stat, 0o600)?;
+            if stat.st_nlink > 1 {
+                return Err(Reason::HardLinked);
+            }
+            Ok(())
+        }
+        Demand::Policy => {
+            owned(stat)?;
+            let mode = stat.st_mode & 0o7777;
+            if mode & 0o022 != 0 {
+                Err(Reason::Writable { mode })
+            } else {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Reads to the end, at most `limit` bytes. The buffer has its full size from the start: a secret
+/// that grows in a vector would leave copies behind.
+pub(crate) fn read_all(fd: &OwnedFd, size: u64, limit: usize) -> Result<Vec<u8>, Reason> {
+    let failed = |source| Reason::Io {
+        doing: "read it",
+        source,
+    };
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(limit).min(limit) + 1];
+    let mut filled = 0;
+    loop {
+        if filled == bytes.len() {
+            if filled > limit {
+                zeroize::Zeroize::zeroize(&mut bytes);
+                return Err(Reason::TooLarge { limit });
+            }
+            let mut larger = vec![0; (filled * 2).min(limit + 1)];
+            larger[..filled].copy_from_slice(&bytes);
+            zeroize::Zeroize::zeroize(&mut bytes);
+            bytes = larger;
+        }
+        match rustix::io::read(fd, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Writes every byte.
+pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// `length` letters and digits from the kernel's random source.
+pub(crate) fn random_name(length: usize) -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            // Every kernel that runs us has the call: without it, a name from the process id
+            // still cannot overwrite anything, since files are created with EXCL.
+            Err(_) => return format!("p{}", rustix::process::getpid().as_raw_nonzero()),
+        }
+    }
+    bytes
+        .iter()
+        .map(|b| char::from(ALPHABET[usize::from(b % 32)]))
+        .collect()
+}
