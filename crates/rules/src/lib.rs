@@ -2,6 +2,7 @@
 //! functions. Nothing here touches a descriptor, a file, the network, a clock or the environment.
 #![forbid(unsafe_code)]
 
+pub mod call;
 pub mod digest;
 pub mod edit;
 pub mod envelope;
@@ -12,5 +13,6 @@ pub mod long;
 pub mod name;
 pub mod policy;
 pub mod quote;
+pub mod relay;
 pub mod wire;
 pub mod withhold;
