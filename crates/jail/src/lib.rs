@@ -15,6 +15,8 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod spawn;
 #[cfg(target_os = "linux")]
+mod stop;
+#[cfg(target_os = "linux")]
 mod sys;
 
 #[cfg(target_os = "linux")]
@@ -23,6 +25,8 @@ pub use obstacle::{Obstacle, obstacles};
 pub use plan::{Plan, Stdio};
 #[cfg(target_os = "linux")]
 pub use spawn::{Child, Exit, StartError, confined, plain};
+#[cfg(target_os = "linux")]
+pub use stop::{StopSignals, end_as};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(

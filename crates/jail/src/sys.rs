@@ -587,6 +587,50 @@ fn exec(prepared: &Prepared) -> Result<(), Fault> {
     Err(Fault(Step::Exec, errno()))
 }
 
+/// Blocks these signals in the calling thread, and in those that it starts from now on, and opens a
+/// descriptor on which they are read.
+pub(crate) fn signal_fd(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
+    // SAFETY: `set` is a local that sigemptyset makes valid; a descriptor that the kernel returns is
+    // new and nobody else's.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for &signal in signals {
+            libc::sigaddset(&mut set, signal);
+        }
+        let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
+        if blocked != 0 {
+            return Err(io::Error::from_raw_os_error(blocked));
+        }
+        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Ends this process by a signal, by its default action and without a core dump. Returns where the
+/// signal's default is not to end a process.
+pub(crate) fn die_by(signal: libc::c_int) {
+    // SAFETY: a zeroed sigaction is the default handler with an empty mask; all pointers are to
+    // locals.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &default, ptr::null_mut());
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
 /// The user and the group of this process.
 pub(crate) fn ids() -> (u32, u32) {
     // SAFETY: these calls have no arguments and cannot fail.
