@@ -1,2 +1,6 @@
-//! stub
-fn main() {}
+//! The launcher and the general commands.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sema_connector::cli::launcher_main()
+}

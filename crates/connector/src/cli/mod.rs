@@ -1,0 +1,41 @@
+//! The command lines of both programs: parse, hand to one verb, say what failed.
+//!
+//! A verb is one file: its `Args` and a `run` that returns an [`Outcome`]. Data goes to standard
+//! output, talk to standard error, and nothing here repeats what a person typed where a secret
+//! could stand.
+
+pub mod browser;
+pub mod completions;
+pub mod env;
+pub mod failure;
+pub mod launcher;
+pub mod man;
+pub mod output;
+mod usage;
+
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+use std::process::ExitCode;
+
+/// What a verb ends with.
+pub type Outcome = Result<ExitCode, Failure>;
+
+/// `sema-connector`.
+pub fn launcher_main() -> ExitCode {
+    main::<launcher::Launcher>(launcher::run)
+}
+
+/// `sema-connector-browser`.
+pub fn browser_main() -> ExitCode {
+    main::<browser::Browser>(browser::run)
+}
+
+fn main<C: Parser + CommandFactory>(run: fn(C) -> Outcome) -> ExitCode {
+    // Whatever is made from here on is closed to other users from its first moment.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let outcome = match C::try_parse() {
+        Ok(command) => run(command),
+        Err(error) => usage::explain(&error),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

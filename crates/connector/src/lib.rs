@@ -1,0 +1,4 @@
+//! The programs `sema-connector` and `sema-connector-browser`.
+#![forbid(unsafe_code)]
+
+pub mod cli;
