@@ -9,6 +9,7 @@ pub mod envelope;
 pub mod frame;
 pub mod hop;
 pub mod json;
+pub mod lock;
 pub mod long;
 pub mod name;
 pub mod policy;
