@@ -9,6 +9,7 @@ pub mod connector_dir;
 pub mod dir;
 pub mod error;
 pub mod fault;
+pub mod foreign;
 pub mod launch;
 pub mod lock;
 pub mod secret;
