@@ -1,4 +1,5 @@
 //! The programs `sema-connector` and `sema-connector-browser`.
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod cli;

@@ -1,8 +1,7 @@
 //! The commands of `sema-connector-browser`. Without one it is the connector process that the
 //! launcher starts.
 
-use super::failure::Failure;
-use super::{Outcome, completions, man};
+use super::{Outcome, completions, env, keep, man};
 use clap::{Parser, Subcommand};
 
 /// A pinned Playwright MCP server and a pinned Chromium, headless, with a login state of yours.
@@ -19,17 +18,18 @@ pub struct Browser {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Keep(keep::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
 
 pub(super) fn run(browser: Browser) -> Outcome {
     let Some(command) = browser.command else {
-        return Err(Failure::refused(
-            "the connector process is not part of this build",
-        ));
+        let own: Vec<_> = env::vars().collect();
+        sema_jail::end_as(crate::browser::run(&own)?)
     };
     match command {
+        Command::Keep(args) => keep::run(&args),
         Command::Completions(args) => completions::run::<Browser>(&args),
         Command::Man(args) => man::run::<Browser>(&args),
     }

@@ -8,6 +8,7 @@ pub mod browser;
 pub mod completions;
 pub mod env;
 pub mod failure;
+mod keep;
 pub mod launcher;
 pub mod man;
 pub mod output;
