@@ -131,6 +131,13 @@ impl Dir {
         rustix::fs::fstat(&self.fd).map_err(|e| VaultError::io(&self.path, "examine it", e))
     }
 
+    /// The same directory, held open a second time.
+    pub fn reopen(&self) -> Result<Self, VaultError> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3);
+        Self::opened(fd, &self.path, None)?
+            .ok_or_else(|| VaultError::io(&self.path, "open it", Errno::NOENT))
+    }
+
     /// Where the directory was when it was opened.
     pub fn path(&self) -> &Path {
         &self.path

@@ -4,16 +4,20 @@
 //! is what is used: no path is resolved twice. Every error carries the path that it is about.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod config;
 pub mod connector_dir;
 pub mod dir;
 pub mod error;
 pub mod fault;
 pub mod foreign;
+pub mod hash;
 pub mod launch;
 pub mod lock;
 pub mod secret;
+pub mod staging;
 mod sweep;
+pub mod tree;
 
 pub use config::ConfigDir;
 pub use connector_dir::{Change, ConnectorDir};
@@ -22,3 +26,4 @@ pub use error::VaultError;
 pub use launch::LaunchDir;
 pub use lock::{Exclusive, Shared, WaitNotice};
 pub use secret::Secret;
+pub use staging::Staging;

@@ -1,0 +1,214 @@
+//! Writes what was found good. Every path is opened below the root's descriptor without following
+//! a link, and every file must not exist yet.
+
+use super::compressed::Brotli;
+use super::{Content, Item, ItemKind, Problem};
+use crate::dir::Dir;
+use crate::error::VaultError;
+use crate::hash::{self, Hasher};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use sema_rules::digest::Sha256;
+use sema_rules::lock::RelPath;
+use std::io::Read as _;
+use std::path::Path;
+
+/// Larger files are sent to the disk as soon as they are written, while others are decompressed.
+const EARLY_FLUSH: usize = 1 << 20;
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Its path below the root.
+    pub path: String,
+    /// The SHA-256 of its bytes.
+    pub sha256: Sha256,
+}
+
+pub(super) fn items(
+    root: &Dir,
+    content: &[u8],
+    items: &[Item],
+    written: &mut Vec<Written>,
+    progress: &mut impl FnMut(u64),
+) -> Result<(), Problem> {
+    for item in items {
+        make_parents(root, &item.to)?;
+        match &item.kind {
+            ItemKind::Folder => make_folder(root, &item.to)?,
+            ItemKind::Link { target } => {
+                let made = rustix::fs::symlinkat(target, root.fd(), &item.to);
+                made.map_err(|errno| failed(root, &item.to, "make the link", errno))?;
+            }
+            ItemKind::File {
+                content: Content::Plain(range),
+                executable,
+            } => {
+                let sha256 = file(
+                    root,
+                    &item.to,
+                    &content[range.clone()],
+                    *executable,
+                    progress,
+                )?;
+                written.push(Written {
+                    path: item.to.clone(),
+                    sha256,
+                });
+            }
+            ItemKind::File {
+                content:
+                    Content::Deflated {
+                        content: range,
+                        bytes,
+                    },
+                executable,
+            } => {
+                let length = || Problem::Length {
+                    from: item.to.clone(),
+                    bytes: *bytes,
+                };
+                let inflated = inflate(&content[range.clone()], *bytes).ok_or_else(length)?;
+                let sha256 = file(root, &item.to, &inflated, *executable, progress)?;
+                written.push(Written {
+                    path: item.to.clone(),
+                    sha256,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that is compressed with brotli, as it is decompressed.
+pub(super) fn brotli(
+    root: &Dir,
+    source: &[u8],
+    to: &RelPath,
+    bytes: u64,
+    executable: bool,
+    progress: &mut impl FnMut(u64),
+) -> Result<Written, Problem> {
+    let path = to.as_str();
+    make_parents(root, path)?;
+    let fd = create(root, path, executable)?;
+    let length = || Problem::Length {
+        from: path.to_owned(),
+        bytes,
+    };
+    let mut decoder = Brotli::new(source);
+    let mut hasher = Hasher::default();
+    let mut chunk = vec![0; 1 << 18];
+    let mut total = 0;
+    loop {
+        let count = decoder
+            .read(&mut chunk)
+            .map_err(|_| Problem::Unreadable("a brotli file"))?;
+        total += count as u64;
+        if total > bytes {
+            return Err(length());
+        }
+        if count == 0 {
+            break;
+        }
+        hasher.update(&chunk[..count]);
+        write_all(&fd, &chunk[..count]).map_err(|errno| failed(root, path, "write it", errno))?;
+        progress(count as u64);
+    }
+    decoder.finish()?;
+    if total != bytes {
+        return Err(length());
+    }
+    flush(root, path, &fd)?;
+    Ok(Written {
+        path: path.to_owned(),
+        sha256: hasher.finish(),
+    })
+}
+
+/// Inflates raw deflate data of exactly `bytes` bytes that ends where the data ends.
+pub(super) fn inflate(data: &[u8], bytes: u64) -> Option<Vec<u8>> {
+    let mut decoder = flate2::bufread::DeflateDecoder::new(data);
+    let mut content = Vec::with_capacity(usize::try_from(bytes).ok()?.min(1 << 28));
+    (&mut decoder)
+        .take(bytes.saturating_add(1))
+        .read_to_end(&mut content)
+        .ok()?;
+    let whole = content.len() as u64 == bytes && decoder.into_inner().is_empty();
+    whole.then_some(content)
+}
+
+fn file(
+    root: &Dir,
+    path: &str,
+    bytes: &[u8],
+    executable: bool,
+    progress: &mut impl FnMut(u64),
+) -> Result<Sha256, Problem> {
+    let fd = create(root, path, executable)?;
+    for chunk in bytes.chunks(1 << 20) {
+        write_all(&fd, chunk).map_err(|errno| failed(root, path, "write it", errno))?;
+        progress(chunk.len() as u64);
+    }
+    if bytes.len() >= EARLY_FLUSH {
+        flush(root, path, &fd)?;
+    }
+    Ok(hash::sha256(bytes))
+}
+
+fn flush(root: &Dir, path: &str, fd: &OwnedFd) -> Result<(), Problem> {
+    rustix::fs::fdatasync(fd).map_err(|errno| failed(root, path, "flush it", errno))
+}
+
+fn create(root: &Dir, path: &str, executable: bool) -> Result<OwnedFd, Problem> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = if executable {
+        Mode::from_raw_mode(0o755)
+    } else {
+        Mode::from_raw_mode(0o644)
+    };
+    let open = || {
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let fd = rustix::fs::openat2(root.fd(), path, flags, mode, beneath)?;
+        // Whatever the umask left.
+        rustix::fs::fchmod(&fd, mode)?;
+        Ok(fd)
+    };
+    open().map_err(|errno| failed(root, path, "create it", errno))
+}
+
+/// Makes the folders above `path`.
+fn make_parents(root: &Dir, path: &str) -> Result<(), Problem> {
+    path.match_indices('/')
+        .try_for_each(|(at, _)| make_folder(root, &path[..at]))
+}
+
+fn make_folder(root: &Dir, path: &str) -> Result<(), Problem> {
+    let mode = Mode::from_raw_mode(0o755);
+    let made = match rustix::fs::mkdirat(root.fd(), path, mode) {
+        Ok(()) => rustix::fs::chmodat(root.fd(), path, mode, rustix::fs::AtFlags::empty()),
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    };
+    made.map_err(|errno| failed(root, path, "create it", errno))
+}
+
+fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn failed(root: &Dir, path: &str, doing: &'static str, errno: Errno) -> Problem {
+    Problem::Write(VaultError::io(
+        root.path().join(Path::new(path)),
+        doing,
+        errno,
+    ))
+}
