@@ -12,7 +12,7 @@ const CONNECTORS: &str = "connectors";
 const PROGRAM: &str = "sema-connector";
 
 /// The file, as raw members in their order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// The members of the file other than `connectors`, and where that one stands among them.
     members: Vec<Member>,
@@ -92,16 +92,6 @@ impl Entry {
             && command.rsplit('/').next() == Some(PROGRAM)
             && args == ["run", name.as_str()];
         ours.then_some(Self { command, args })
-    }
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self {
-            members: Vec::new(),
-            place: 0,
-            entries: Vec::new(),
-        }
     }
 }
 

@@ -403,7 +403,7 @@ fn check_file(stat: &Stat, demand: Demand) -> Result<(), Reason> {
 
 /// Reads to the end, at most `limit` bytes. The buffer has its full size from the start: a secret
 /// that grows in a vector would leave copies behind.
-pub(crate) fn read_all(fd: &OwnedFd, size: u64, limit: usize) -> Result<Vec<u8>, Reason> {
+pub(crate) fn read_all(fd: impl AsFd, size: u64, limit: usize) -> Result<Vec<u8>, Reason> {
     let failed = |source| Reason::Io {
         doing: "read it",
         source,
@@ -421,7 +421,7 @@ pub(crate) fn read_all(fd: &OwnedFd, size: u64, limit: usize) -> Result<Vec<u8>,
             zeroize::Zeroize::zeroize(&mut bytes);
             bytes = larger;
         }
-        match rustix::io::read(fd, &mut bytes[filled..]) {
+        match rustix::io::read(&fd, &mut bytes[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(Errno::INTR) => {}

@@ -195,6 +195,35 @@ mod tests {
                 source: Errno::ROFS,
             },
         ];
-        assert_snapshot!(all.map(text).join("\n"), @"");
+        assert_snapshot!(all.map(text).join("\n"), @"
+        /c/my dir/X: is a symbolic link
+        put the real file or directory in its place, or remove the link: rm '/c/my dir/X'
+        /c/my dir/X: is owned by user id 1000, not by user id 0 that runs this
+        run this as its owner, or give it to you: chown 0 '/c/my dir/X'
+        /c/my dir/X: is open to other users (mode 0644)
+        chmod 600 '/c/my dir/X'
+        /c/my dir/X: can be written by other users (mode 0666)
+        chmod go-w '/c/my dir/X'
+        /c/my dir/X: has a second name (a hard link) on this disk
+        remove it and store it again: rm '/c/my dir/X'
+        /c/my dir/X: is not a directory
+        move it away: '/c/my dir/X'
+        /c/my dir/X: is not a regular file
+        move it away: '/c/my dir/X'
+        /c/my dir/X: is larger than 4194304 bytes
+
+        /c/my dir/X: is not an absolute path
+
+        /c/my dir/X: is locked by process 41, waited 30 s
+        wait for process 41 to end, or end it: kill 41
+        /c/my dir/X: is locked by another process, waited 30 s
+
+        /c/my dir/X: cannot open it: Permission denied (os error 13)
+
+        /c/my dir/X: cannot write it: No space left on device (os error 28)
+        free some space on that disk
+        /c/my dir/X: cannot create it: Read-only file system (os error 30)
+        the file system is read-only: name a writable directory in CONFIG_LOCAL_DIR
+        ");
     }
 }

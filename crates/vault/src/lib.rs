@@ -12,6 +12,7 @@ pub mod error;
 pub mod fault;
 pub mod foreign;
 pub mod hash;
+pub mod input;
 pub mod launch;
 pub mod lock;
 pub mod secret;

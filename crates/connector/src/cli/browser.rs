@@ -1,7 +1,7 @@
 //! The commands of `sema-connector-browser`. Without one it is the connector process that the
 //! launcher starts.
 
-use super::{Outcome, completions, env, keep, man};
+use super::{Outcome, browser_auth, browser_mount, completions, env, keep, list, man, unmount};
 use clap::{Parser, Subcommand};
 
 /// A pinned Playwright MCP server and a pinned Chromium, headless, with a login state of yours.
@@ -19,6 +19,10 @@ pub struct Browser {
 #[derive(Debug, Subcommand)]
 enum Command {
     Keep(keep::Args),
+    Auth(browser_auth::Args),
+    Mount(browser_mount::Args),
+    Unmount(unmount::BrowserArgs),
+    List(list::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -29,6 +33,10 @@ pub(super) fn run(browser: Browser) -> Outcome {
         sema_jail::end_as(crate::browser::run(&own)?)
     };
     match command {
+        Command::Auth(args) => browser_auth::run(&args),
+        Command::Mount(args) => browser_mount::run(&args),
+        Command::Unmount(args) => unmount::run_browser(&args),
+        Command::List(args) => list::run(&args),
         Command::Keep(args) => keep::run(&args),
         Command::Completions(args) => completions::run::<Browser>(&args),
         Command::Man(args) => man::run::<Browser>(&args),

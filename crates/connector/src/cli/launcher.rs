@@ -1,6 +1,6 @@
 //! The commands of `sema-connector`.
 
-use super::{Outcome, completions, man};
+use super::{Outcome, auth, completions, list, man, mount, unmount};
 use clap::{Parser, Subcommand};
 
 /// Runs connectors for an agent engine: their secrets stay here, their programs run behind walls.
@@ -19,12 +19,20 @@ pub struct Launcher {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Auth(auth::Args),
+    Mount(mount::Args),
+    Unmount(unmount::Args),
+    List(list::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
 
 pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
+        Command::Auth(args) => auth::run(&args),
+        Command::Mount(args) => mount::run(&args),
+        Command::Unmount(args) => unmount::run(&args),
+        Command::List(args) => list::run(&args),
         Command::Completions(args) => completions::run::<Launcher>(&args),
         Command::Man(args) => man::run::<Launcher>(&args),
     }

@@ -4,14 +4,23 @@
 //! output, talk to standard error, and nothing here repeats what a person typed where a secret
 //! could stand.
 
+pub mod auth;
 pub mod browser;
+pub mod browser_auth;
+pub mod browser_mount;
 pub mod completions;
 pub mod env;
 pub mod failure;
+mod grant;
+mod input;
 mod keep;
 pub mod launcher;
+pub mod list;
 pub mod man;
+pub mod mount;
 pub mod output;
+mod snippets;
+pub mod unmount;
 mod usage;
 
 use clap::{CommandFactory, Parser};

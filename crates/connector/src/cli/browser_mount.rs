@@ -1,0 +1,57 @@
+//! `sema-connector-browser mount`: the browser's manifest and catalog entry.
+
+use super::failure::Failure;
+use super::mount::{self, Mounted};
+use super::{Outcome, env};
+use sema_rules::manifest::{Confined, Manifest};
+use sema_rules::name::{ConnectorName, Handle};
+use std::path::Path;
+
+/// The browser connector's name.
+pub const NAME: &str = "browser";
+/// The handle of the login state.
+pub const STATE: &str = "BROWSER_STORAGE_STATE";
+/// The handle of the export switch, not a secret.
+pub const EXPORT: &str = "BROWSER_EXPORT";
+
+/// Let engines start the browser: write its entry into catalog.json
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "It ends by printing what to add to the configuration of your client.\n\n\
+    Example:\n  sema-connector-browser mount"
+)]
+pub struct Args {
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    mount_browser()?.print(args.json)
+}
+
+/// Mounts the browser. Works from both programs: the other one stands beside it.
+pub fn mount_browser() -> Result<Mounted, Failure> {
+    let exe = env::current_exe()?;
+    let folder = exe.parent().unwrap_or(Path::new("/"));
+    let program = |name| mount::program(&folder.join(name));
+    let manifest = Manifest {
+        command: vec![program("sema-connector-browser")?],
+        handles: vec![handle(STATE)?, handle(EXPORT)?],
+        required: vec![handle(STATE)?],
+        confined: Confined::ByItself,
+        read: Vec::new(),
+        write: Vec::new(),
+        env: Vec::new(),
+    };
+    mount::mount(
+        ConnectorName::parse(NAME)?,
+        manifest,
+        &program("sema-connector")?,
+    )
+}
+
+/// One of the names above as a handle.
+pub(super) fn handle(name: &str) -> Result<Handle, Failure> {
+    Ok(Handle::parse(name)?)
+}
