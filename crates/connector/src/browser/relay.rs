@@ -273,3 +273,6 @@ impl Way for ToEngine<'_> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

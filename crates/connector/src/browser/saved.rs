@@ -13,9 +13,10 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// How the name of a save's file begins. What follows is 128 bits of chance: a page can put files
-/// of names of its own choosing into the output directory, and none of them is ever read.
-const PREFIX: &str = ".login-state-";
+/// What a save's file is called, around 128 bits of chance: a page can put files of names of its
+/// own choosing into the output directory, and none of them is ever read.
+const NAME: [&str; 2] = ["login-state-", ".json"];
+const DIGITS: usize = 32;
 
 /// Where saves are stored, and the directory in which their files lie.
 pub(super) struct Store {
@@ -42,11 +43,11 @@ impl Store {
             Ok(_) => return Err("the system gave too little randomness".to_owned()),
             Err(error) => return Err(format!("the system gave no randomness: {error}")),
         }
-        let mut name = PREFIX.to_owned();
+        let mut name = NAME[0].to_owned();
         for byte in bytes {
             _ = write!(name, "{byte:02x}");
         }
-        Ok(name + ".json")
+        Ok(name + NAME[1])
     }
 
     /// Stores what a save's file holds. The error is the reason, without any of the content.
@@ -78,9 +79,11 @@ impl Store {
     }
 }
 
-/// Whether a file in an output directory is a save's, which is never copied out of it.
+/// Whether a file in an output directory is called as a save's, which is never copied out of it.
 pub(super) fn is_save(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(PREFIX.as_bytes())
+    let digits = name.as_bytes().strip_prefix(NAME[0].as_bytes());
+    let digits = digits.and_then(|rest| rest.strip_suffix(NAME[1].as_bytes()));
+    digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn unreadable(error: &VaultError) -> String {
@@ -93,5 +96,25 @@ fn unreadable(error: &VaultError) -> String {
         Reason::NotFile => "the file is not a regular file".to_owned(),
         Reason::TooLarge { .. } => "the file is over 4 MiB".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_of_ours_is_a_saves() {
+        let name = format!("login-state-{}.json", "0a".repeat(16));
+        assert!(is_save(name.as_ref()));
+        for other in [
+            "login-state-.json",
+            "login-state-1.json",
+            "storage-state.json",
+            &name[1..],
+            &name[..30],
+        ] {
+            assert!(!is_save(other.as_ref()), "{other}");
+        }
     }
 }
