@@ -18,7 +18,8 @@ const ALPHABETS: [GeneralPurpose; 2] = [
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD),
 ];
 
-/// The secrets of one launch, ready to be searched for.
+/// The secrets of one launch, ready to be searched for; by default none.
+#[derive(Default)]
 pub struct Withhold {
     automaton: Option<AhoCorasick>,
     /// The handle of each pattern of the automaton.

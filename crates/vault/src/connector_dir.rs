@@ -188,7 +188,7 @@ impl ConnectorDir {
     pub fn new_launch(
         &self,
         _held: &Shared,
-        handles: &[(Handle, Secret)],
+        handles: &[(&Handle, &Secret)],
     ) -> Result<LaunchDir, VaultError> {
         LaunchDir::create(&self.dir, handles)
     }

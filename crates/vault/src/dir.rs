@@ -255,6 +255,19 @@ impl Dir {
         Ok(())
     }
 
+    /// Makes a file that must not exist, 0600, to be written as it grows.
+    pub fn create_file(&self, name: impl AsRef<OsStr>) -> Result<OwnedFd, VaultError> {
+        let name = name.as_ref();
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|e| VaultError::io(self.path.join(name), "create it", e))
+    }
+
     /// Writes a file that must not exist.
     pub(crate) fn write_new(
         &self,

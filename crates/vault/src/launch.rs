@@ -33,7 +33,7 @@ pub struct LaunchDir {
 impl LaunchDir {
     pub(crate) fn create(
         connector: &Dir,
-        handles: &[(Handle, Secret)],
+        handles: &[(&Handle, &Secret)],
     ) -> Result<Self, VaultError> {
         let launches = connector.create_sub(LAUNCHES)?;
         let (id, dir) = fresh(&launches)?;
@@ -44,7 +44,7 @@ impl LaunchDir {
         Ok(launch)
     }
 
-    fn fill(&self, handles: &[(Handle, Secret)]) -> Result<(), VaultError> {
+    fn fill(&self, handles: &[(&Handle, &Secret)]) -> Result<(), VaultError> {
         for (handle, secret) in handles {
             self.dir
                 .write_new(handle.as_str(), secret.bytes(), 0o600, Flush::No)?;

@@ -1,6 +1,6 @@
 //! The commands of `sema-connector`.
 
-use super::{Outcome, auth, completions, list, man, mount, unmount};
+use super::{Outcome, auth, completions, list, man, mount, run, unmount};
 use clap::{Parser, Subcommand};
 
 /// Runs connectors for an agent engine: their secrets stay here, their programs run behind walls.
@@ -19,6 +19,7 @@ pub struct Launcher {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Args),
     Auth(auth::Args),
     Mount(mount::Args),
     Unmount(unmount::Args),
@@ -29,6 +30,7 @@ enum Command {
 
 pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
+        Command::Run(args) => run::run(args),
         Command::Auth(args) => auth::run(&args),
         Command::Mount(args) => mount::run(&args),
         Command::Unmount(args) => unmount::run(&args),

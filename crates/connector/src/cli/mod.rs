@@ -19,6 +19,7 @@ pub mod list;
 pub mod man;
 pub mod mount;
 pub mod output;
+mod run;
 mod snippets;
 pub mod unmount;
 mod usage;

@@ -1,7 +1,309 @@
 //! The launcher: what an engine starts with `sema-connector run NAME`. It starts the connector,
-//! carries lines between the two, and ends what it started.
+//! carries lines between the two, follows the operator's files while it runs, and ends what it
+//! started.
 
 mod reason;
 mod session;
+mod start;
+mod status;
 mod stream;
 mod trace;
+mod watch;
+
+pub use status::read as read_status;
+
+use crate::cli::failure::Failure;
+use crate::cli::output;
+use reason::End;
+use sema_jail::{Child, Exit, StopSignals};
+use sema_rules::hop::{Absence, Hop, Step};
+use sema_rules::manifest::Manifest;
+use sema_rules::name::{ConnectorName, Handle};
+use sema_rules::policy::ToolPolicy;
+use sema_rules::wire::Code;
+use sema_rules::withhold::Withhold;
+use sema_vault::{ConnectorDir, LaunchDir, Secret};
+use session::Session;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+use stream::Sink;
+
+/// How long each step of an ending waits for the next one.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The operator's tool policy.
+const POLICY: &str = "tools.json";
+/// The longest policy file that is read, in bytes.
+const POLICY_LIMIT: usize = 1024 * 1024;
+
+/// What is run, and for whom.
+pub struct Settings {
+    /// The configuration directory's path.
+    pub config: PathBuf,
+    /// The connector's name.
+    pub name: ConnectorName,
+    /// Its directory.
+    pub dir: ConnectorDir,
+    /// What to start.
+    pub manifest: Manifest,
+    /// The environment of the engine, of which little passes.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where to copy the launch's files to before they go.
+    pub keep: Option<PathBuf>,
+}
+
+/// A launcher at work.
+struct Launcher {
+    settings: Settings,
+    session: Session,
+    running: Mutex<Option<Running>>,
+    /// Every secret that this launch has known: what was replaced is still withheld.
+    secrets: Mutex<Vec<(Handle, Secret)>>,
+    stopping: AtomicBool,
+}
+
+/// A connector that was started.
+struct Running {
+    child: Arc<Child>,
+    /// Disconnected once the connector has ended and all it said was handed on.
+    done: mpsc::Receiver<()>,
+}
+
+/// Runs a connector for the engine at the other end of `input` and `output`, until the engine
+/// closes its end or a stop signal comes.
+pub fn run(
+    settings: Settings,
+    input: OwnedFd,
+    output: OwnedFd,
+    stops: Option<StopSignals>,
+) -> Result<ExitCode, Failure> {
+    let policy = read_policy(&settings.dir);
+    let hop = Hop::new(
+        settings.name.clone(),
+        env!("CARGO_PKG_VERSION"),
+        policy,
+        parked(&settings),
+    );
+    let trace = trace::open(&settings.dir, &settings.name);
+    let launcher = Arc::new(Launcher {
+        session: Session::new(hop, Withhold::default(), Sink::new(output), trace),
+        settings,
+        running: Mutex::default(),
+        secrets: Mutex::default(),
+        stopping: AtomicBool::new(false),
+    });
+    if let Some(stops) = stops {
+        let launcher = Arc::clone(&launcher);
+        std::thread::spawn(move || {
+            if let Ok(signal) = stops.wait() {
+                launcher.end();
+                std::process::exit(128 + signal.as_raw());
+            }
+        });
+    }
+    launcher.start();
+    let watch = watch::begin(&launcher);
+    let result = launcher.session.from_engine(input.as_fd());
+    drop(watch);
+    launcher.end();
+    match result {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(errno) => Err(Failure::failed(format_args!(
+            "cannot read from the engine: {errno}"
+        ))),
+    }
+}
+
+/// Why the session begins without a connector.
+fn parked(settings: &Settings) -> Absence {
+    let name = &settings.name;
+    let missing: Vec<&str> = settings
+        .manifest
+        .required
+        .iter()
+        .map(Handle::as_str)
+        .collect();
+    let fix = match name.as_str() {
+        crate::browser::NAME => "sema-connector-browser auth".to_owned(),
+        _ => format!(
+            "sema-connector auth {name} {}",
+            missing.first().unwrap_or(&"HANDLE")
+        ),
+    };
+    let reason = format!(
+        "{name} is not authorized: {} is not stored; run: {fix}",
+        missing.join(", ")
+    );
+    Absence {
+        code: Code::Unauthorized,
+        reason,
+    }
+}
+
+/// The operator's tool policy as it is now; a reason where there is one that cannot be used.
+fn read_policy(dir: &ConnectorDir) -> Result<ToolPolicy, String> {
+    match dir.dir().read_policy(POLICY, POLICY_LIMIT) {
+        Ok(None) => Ok(ToolPolicy::all()),
+        Ok(Some(text)) => ToolPolicy::parse(&text).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Launcher {
+    /// Starts the connector if what it requires is there and it does not run. Otherwise the session
+    /// says why.
+    fn start(self: &Arc<Self>) {
+        let mut running = self.running();
+        if self.stopping.load(Ordering::SeqCst) || running.as_ref().is_some_and(Running::is_alive) {
+            return;
+        }
+        match start::connector(self) {
+            Ok(Some(started)) => *running = Some(started),
+            Ok(None) => self.session.hop().absent_because(parked(&self.settings)),
+            Err(absence) => {
+                output::say(&format!("sema-connector: {}", absence.reason));
+                self.session.hop().absent_because(absence);
+            }
+        }
+    }
+
+    /// The connector has ended, all it said was handed on, and its words are known.
+    fn ended(&self, launch: LaunchDir, absence: Absence) {
+        self.session.connector.try_close();
+        if !self.stopping.load(Ordering::SeqCst) {
+            self.session.change(|hop| hop.connector_ended(absence));
+        }
+        if let Some(keep) = &self.settings.keep {
+            keep_files(&launch, keep);
+        }
+        if let Err(error) = launch.remove() {
+            output::say(&format!("sema-connector: {error}"));
+        }
+    }
+
+    /// Ends the connector and all that it started, and takes the launch's directory away.
+    fn end(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.session.connector.try_close();
+        let running = self.running().take();
+        if let Some(Running { child, done }) = running {
+            use rustix::process::Signal;
+            for signal in [Signal::TERM, Signal::KILL] {
+                if child.wait_timeout(PATIENCE).is_none() {
+                    child.signal(signal);
+                }
+            }
+            _ = done.recv_timeout(PATIENCE);
+        }
+        self.session.change(|hop| hop.connector_ended(stopped()));
+        self.session.trace.flush();
+        let (noise, lost) = self.session.trace.counts();
+        if noise > 0 {
+            output::say(&format!(
+                "sema-connector: dropped {noise} lines of the connector that were no messages"
+            ));
+        }
+        if lost > 0 {
+            output::say(&format!(
+                "sema-connector: {lost} lines of the trace could not be written"
+            ));
+        }
+    }
+
+    /// Takes over the tool policy as it is now.
+    fn follow_policy(&self) {
+        let policy = read_policy(&self.settings.dir);
+        self.session
+            .change(|hop: &mut Hop| -> Step { hop.policy_changed(policy) });
+    }
+
+    /// Takes over the handles as they are now: a new secret is withheld, and a connector that waits
+    /// for a handle is started once it is there.
+    fn follow_handles(self: &Arc<Self>) {
+        let read = || {
+            let held = self.settings.dir.lock_shared(&mut output::waiting)?;
+            self.settings
+                .dir
+                .read_group(&held, &self.settings.manifest.handles)
+        };
+        if let Ok(group) = read() {
+            self.withhold(&group);
+        }
+        self.start();
+    }
+
+    /// Withholds these secrets too, from now on. False where that cannot be done.
+    fn withhold(&self, group: &[(Handle, Secret, bool)]) -> bool {
+        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.len();
+        for (handle, secret, is_secret) in group {
+            let new = !known.iter().any(|(_, old)| old.bytes() == secret.bytes());
+            if *is_secret && new {
+                known.push((handle.clone(), Secret::new(secret.bytes().to_vec())));
+            }
+        }
+        if known.len() == before {
+            return true;
+        }
+        match Withhold::new(
+            known
+                .iter()
+                .map(|(handle, secret)| (handle, secret.bytes())),
+        ) {
+            Ok(withhold) => {
+                self.session.withhold(withhold);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    /// Whether it runs, or what it said is still being handed on.
+    fn is_alive(&self) -> bool {
+        self.done.try_recv() == Err(mpsc::TryRecvError::Empty)
+    }
+}
+
+/// What open requests are answered with when the launcher ends.
+fn stopped() -> Absence {
+    Absence {
+        code: Code::UpstreamExit,
+        reason: "the launcher was stopped".to_owned(),
+    }
+}
+
+fn keep_files(launch: &LaunchDir, keep: &std::path::Path) {
+    match launch.dir().sub("out") {
+        Ok(Some(out)) => match sema_vault::foreign::copy(&out, keep, |_| false) {
+            Ok(kept) => {
+                let count = kept.written.len();
+                output::say(&format!(
+                    "sema-connector: kept {count} files in {}",
+                    keep.display()
+                ));
+            }
+            Err(error) => output::say(&format!("sema-connector: {error}")),
+        },
+        Ok(None) => {}
+        Err(error) => output::say(&format!("sema-connector: {error}")),
+    }
+}
+
+impl From<Exit> for End {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self::Code(code),
+            Exit::Signal(signal) => Self::Signal(signal),
+        }
+    }
+}

@@ -76,7 +76,10 @@ impl LastWords {
                 End::Code(code) => format!("with exit code {code}"),
                 End::Signal(signal) => format!("by signal {signal}"),
             };
-            return Absence { code: Code::UpstreamExit, reason: format!("the connector ended {how}") };
+            return Absence {
+                code: Code::UpstreamExit,
+                reason: format!("the connector ended {how}"),
+            };
         };
         let (code, error) = match error.strip_prefix("connector.not_installed: ") {
             Some(rest) => (Code::NotInstalled, rest),
@@ -99,8 +102,13 @@ mod tests {
         std::io::Write::write_all(&mut writer, stderr.as_bytes()).unwrap();
         drop(writer);
         let (mut words, mut passed) = (LastWords::default(), Vec::new());
-        words.listen(reader, |line| passed.extend_from_slice(line)).unwrap();
-        (words.absence(End::Code(1)), String::from_utf8(passed).unwrap())
+        words
+            .listen(reader, |line| passed.extend_from_slice(line))
+            .unwrap();
+        (
+            words.absence(End::Code(1)),
+            String::from_utf8(passed).unwrap(),
+        )
     }
 
     #[test]

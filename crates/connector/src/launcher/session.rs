@@ -17,6 +17,7 @@ use sema_rules::envelope;
 use sema_rules::frame::{Piece, Place, Splitter};
 use sema_rules::hop::{Forward, Hop, Step};
 use sema_rules::long::LongLine;
+use sema_rules::name::Handle;
 use sema_rules::withhold::Withhold;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -46,9 +47,18 @@ impl Session {
         }
     }
 
+    /// The handle of a secret that a line carries.
+    pub(super) fn withheld(&self, line: &[u8]) -> Option<Handle> {
+        let withhold = Arc::clone(&self.withhold.read().unwrap_or_else(PoisonError::into_inner));
+        withhold.find(line, &mut Vec::new()).cloned()
+    }
+
     /// Withholds these secrets from now on.
     pub(super) fn withhold(&self, withhold: Withhold) {
-        *self.withhold.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(withhold);
+        *self
+            .withhold
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(withhold);
     }
 
     /// Changes the session's state outside the two directions, and sends what follows from it
@@ -56,8 +66,12 @@ impl Session {
     pub(super) fn change(&self, change: impl FnOnce(&mut Hop) -> Step) {
         let mut hop = self.hop();
         let step = change(&mut hop);
-        step.to_connector.iter().for_each(|line| _ = self.connector.send(line));
-        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+        step.to_connector
+            .iter()
+            .for_each(|line| _ = self.connector.send(line));
+        step.to_engine
+            .iter()
+            .for_each(|line| _ = self.engine.send(line));
     }
 
     pub(super) fn hop(&self) -> MutexGuard<'_, Hop> {
@@ -86,8 +100,12 @@ impl Session {
 
     fn send_from_engine(&self, step: &Step, line: &[u8]) {
         forward(&self.connector, &step.forward, line);
-        step.to_connector.iter().for_each(|line| _ = self.connector.send(line));
-        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+        step.to_connector
+            .iter()
+            .for_each(|line| _ = self.connector.send(line));
+        step.to_engine
+            .iter()
+            .for_each(|line| _ = self.engine.send(line));
     }
 
     /// Carries the connector's lines until its stream ends.
@@ -121,7 +139,9 @@ impl Session {
         if !was_live && hop.is_live() {
             // The repeated handshake ends before any request of the engine's can pass it. The
             // connector has read all it was sent, so this write waits for nobody.
-            step.to_connector.drain(..).for_each(|line| _ = self.connector.send(&line));
+            step.to_connector
+                .drain(..)
+                .for_each(|line| _ = self.connector.send(&line));
         }
         drop(hop);
         self.send_from_connector(step, line, outbox);
@@ -129,7 +149,9 @@ impl Session {
 
     fn send_from_connector(&self, step: Step, line: &[u8], outbox: &SyncSender<Vec<u8>>) {
         forward(&self.engine, &step.forward, line);
-        step.to_engine.iter().for_each(|line| _ = self.engine.send(line));
+        step.to_engine
+            .iter()
+            .for_each(|line| _ = self.engine.send(line));
         for line in step.to_connector {
             if let Err(TrySendError::Full(_)) = outbox.try_send(line) {
                 self.trace.noise();

@@ -49,7 +49,9 @@ pub(super) struct Closed;
 
 impl Sink {
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Self { fd: Mutex::new(Some(fd)) }
+        Self {
+            fd: Mutex::new(Some(fd)),
+        }
     }
 
     /// Writes to `fd` from now on.
@@ -83,7 +85,9 @@ impl Sink {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<OwnedFd>> {
-        self.fd.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.fd
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -5,21 +5,24 @@
 //! A trace that cannot be written never stops a call: the lines lost are counted and told at the
 //! end.
 
+use crate::cli::output;
 use rustix::io::Errno;
 use sema_rules::hop::{Ended, Outcome};
-use sema_rules::name::{ConnectorName, LaunchId};
+use sema_rules::name::ConnectorName;
+use sema_vault::{ConnectorDir, VaultError};
 use serde_json::json;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// How many files of earlier launches are kept.
+const FILES: usize = 64;
 /// How much is gathered before it is written.
 const BUFFER: usize = 16 * 1024;
 
 /// The trace file of a launch.
 pub(super) struct Trace {
     name: ConnectorName,
-    launch: LaunchId,
     began: Instant,
     began_unix: Duration,
     state: Mutex<State>,
@@ -33,12 +36,49 @@ struct State {
     noise: u64,
 }
 
+/// Begins the trace of a session, in a new file of the connector's `trace/`.
+pub(super) fn open(dir: &ConnectorDir, name: &ConnectorName) -> Trace {
+    let file = create(dir).inspect_err(|error| {
+        output::say(&format!("sema-connector: no trace is written: {error}"));
+    });
+    Trace::new(name.clone(), file.ok())
+}
+
+fn create(dir: &ConnectorDir) -> Result<OwnedFd, VaultError> {
+    let folder = dir.dir().create_sub("trace")?;
+    let names = folder.names()?;
+    for old in names.iter().take((names.len() + 1).saturating_sub(FILES)) {
+        folder.remove(old)?;
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    folder.create_file(format!(
+        "{:013}-{}.jsonl",
+        now.as_millis(),
+        std::process::id()
+    ))
+}
+
 impl Trace {
     /// A trace that is written to `file`, or counted as lost where there is none.
-    pub(super) fn new(name: ConnectorName, launch: LaunchId, file: Option<OwnedFd>) -> Self {
-        let began_unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let state = State { file, buffer: Vec::new(), pending: 0, lost: 0, noise: 0 };
-        Self { name, launch, began: Instant::now(), began_unix, state: Mutex::new(state) }
+    fn new(name: ConnectorName, file: Option<OwnedFd>) -> Self {
+        let began_unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let state = State {
+            file,
+            buffer: Vec::new(),
+            pending: 0,
+            lost: 0,
+            noise: 0,
+        };
+        Self {
+            name,
+            began: Instant::now(),
+            began_unix,
+            state: Mutex::new(state),
+        }
     }
 
     /// Nanoseconds since the trace began.
@@ -86,7 +126,6 @@ impl Trace {
             "jsonrpc.request.id": String::from_utf8_lossy(&ended.id).trim_matches('"'),
             "network.transport": "pipe",
             "sema.connector": self.name.as_str(),
-            "sema.launch": self.launch.as_str(),
             "sema.request.bytes": ended.request_bytes,
             "sema.answer.bytes": ended.answer_bytes,
         });
@@ -114,7 +153,9 @@ impl Trace {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -151,7 +192,7 @@ mod tests {
     #[test]
     fn a_span_names_what_was_called_and_how_it_ended() {
         let name = ConnectorName::parse("browser").unwrap();
-        let trace = Trace::new(name, LaunchId::parse("abcd").unwrap(), None);
+        let trace = Trace::new(name, None);
         let ended = Ended {
             method: "tools/call".into(),
             tool: Some("browser_click".into()),

@@ -1,0 +1,94 @@
+//! Follows what changes in the connector's directory while a session runs: the tool policy, the
+//! handles, the build. The kernel tells of changes; twice a second the policy is read all the same,
+//! because what a link leads to is not told of.
+
+use super::{Launcher, POLICY};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use sema_rules::name::Handle;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the policy is read without being told.
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
+/// How long a group of writes is given to be complete.
+const SETTLE: Duration = Duration::from_millis(30);
+
+/// Watching ends when this is dropped.
+pub(super) struct Watch {
+    _stop: std::io::PipeWriter,
+}
+
+/// Begins to watch, in a thread of its own; none where the kernel refuses.
+pub(super) fn begin(launcher: &Arc<Launcher>) -> Option<Watch> {
+    let (stopped, stop) = std::io::pipe().ok()?;
+    let inotify = watch(launcher).ok();
+    let launcher = Arc::clone(launcher);
+    std::thread::spawn(move || follow(&launcher, inotify.as_ref(), &stopped.into()));
+    Some(Watch { _stop: stop })
+}
+
+fn watch(launcher: &Launcher) -> rustix::io::Result<OwnedFd> {
+    let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let flags = WatchFlags::ATTRIB
+        | WatchFlags::CLOSE_WRITE
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::MOVED_FROM
+        | WatchFlags::MOVED_TO;
+    inotify::add_watch(&fd, launcher.settings.dir.path(), flags)?;
+    Ok(fd)
+}
+
+fn follow(launcher: &Arc<Launcher>, inotify: Option<&OwnedFd>, stopped: &OwnedFd) {
+    loop {
+        let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
+        fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        _ = poll(&mut fds, Some(&TICK));
+        if !fds[0].revents().is_empty() {
+            return;
+        }
+        let told = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let mut changed = Changed::default();
+        if told {
+            std::thread::sleep(SETTLE);
+            changed.read(inotify);
+        }
+        launcher.follow_policy();
+        if changed.handles {
+            launcher.follow_handles();
+        } else if changed.build {
+            launcher.start();
+        }
+        launcher.session.trace.flush();
+    }
+}
+
+/// What the kernel told of.
+#[derive(Default)]
+struct Changed {
+    handles: bool,
+    build: bool,
+}
+
+impl Changed {
+    fn read(&mut self, inotify: Option<&OwnedFd>) {
+        let Some(fd) = inotify else { return };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(fd, &mut buffer);
+        while let Ok(event) = events.next() {
+            let name = event
+                .file_name()
+                .map(|name| name.to_string_lossy())
+                .unwrap_or_default();
+            let stem = name.strip_suffix(".meta.json").unwrap_or(&name);
+            self.handles |= Handle::parse(stem).is_ok();
+            self.build |= name == "bin" || name == POLICY;
+        }
+    }
+}
