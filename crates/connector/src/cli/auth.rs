@@ -93,7 +93,7 @@ fn read(args: &Args) -> Result<Secret, Failure> {
     if let Some(path) = &args.file {
         // The path is not repeated: a secret may have been typed in its place.
         return read_any_file(path, HANDLE_LIMIT).map_err(|reason| {
-            Failure::refused(format_args!("the file named {reason}")).hint(
+            Failure::refused(format_args!("FILE: {reason}")).hint(
                 "FILE is a path; a secret itself is given on standard input, never as an argument",
             )
         });

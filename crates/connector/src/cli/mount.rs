@@ -253,7 +253,7 @@ impl Mounted {
             Some(connector) => connector.dir().check_private(handle.as_str()),
             None => Ok(false),
         };
-        for handle in &self.manifest.required {
+        for handle in self.manifest.required.iter().chain(&self.manifest.env) {
             if !stored(handle)? {
                 text.push_str(&format!(
                     "  {:<11}{handle}: {}\n",
