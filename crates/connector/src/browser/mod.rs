@@ -15,26 +15,9 @@ mod table;
 
 pub use start::run;
 
-use sema_rules::manifest::{Confined, Manifest};
-use sema_rules::name::{Handle, NameError};
-
 /// The connector's name.
 pub const NAME: &str = "browser";
 /// The handle of the login state: a secret.
 pub const STATE: &str = "BROWSER_STORAGE_STATE";
 /// The handle that says `on` when a session may save its login state: no secret.
 pub const EXPORT: &str = "BROWSER_EXPORT";
-
-/// What `mount` writes for the browser: `program` is the absolute path of `sema-connector-browser`.
-pub fn manifest(program: &str) -> Result<Manifest, NameError> {
-    let state = Handle::parse(STATE)?;
-    Ok(Manifest {
-        command: vec![program.to_owned()],
-        handles: vec![state.clone(), Handle::parse(EXPORT)?],
-        required: vec![state],
-        confined: Confined::ByItself,
-        read: Vec::new(),
-        write: Vec::new(),
-        env: Vec::new(),
-    })
-}

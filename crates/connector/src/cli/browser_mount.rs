@@ -3,16 +3,10 @@
 use super::failure::Failure;
 use super::mount::{self, Mounted};
 use super::{Outcome, env};
+pub use crate::browser::{EXPORT, NAME, STATE};
 use sema_rules::manifest::{Confined, Manifest};
 use sema_rules::name::{ConnectorName, Handle};
 use std::path::Path;
-
-/// The browser connector's name.
-pub const NAME: &str = "browser";
-/// The handle of the login state.
-pub const STATE: &str = "BROWSER_STORAGE_STATE";
-/// The handle of the export switch, not a secret.
-pub const EXPORT: &str = "BROWSER_EXPORT";
 
 /// Let engines start the browser: write its entry into catalog.json
 #[derive(Debug, clap::Args)]
