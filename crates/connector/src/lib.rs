@@ -3,4 +3,5 @@
 
 pub mod browser;
 pub mod cli;
+pub mod install;
 pub mod launcher;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 /// The most bytes that a handle holds: the reference's 4 MiB of a login state.
 pub const HANDLE_LIMIT: usize = 4 * 1024 * 1024;
 const LOCK: &str = ".lock";
+const INSTALL_LOCK: &str = ".install.lock";
 const PUBLIC: &[u8] = b"{\"secret\": false}\n";
 
 /// One step of a group.
@@ -69,19 +70,29 @@ impl ConnectorDir {
         &self,
         waiting: &mut dyn FnMut(WaitNotice),
     ) -> Result<Exclusive, VaultError> {
-        lock::exclusive(self.lock_file()?, &self.path().join(LOCK), waiting)
+        lock::exclusive(self.lock_file(LOCK)?, &self.path().join(LOCK), waiting)
+    }
+
+    /// Takes the turn to install, which is not the directory's lock: an install takes minutes, and
+    /// launches and `auth` go on meanwhile. Waited for without end; `waiting` is called once.
+    pub fn lock_install(
+        &self,
+        waiting: &mut dyn FnMut(WaitNotice),
+    ) -> Result<Exclusive, VaultError> {
+        let path = self.path().join(INSTALL_LOCK);
+        lock::turn(self.lock_file(INSTALL_LOCK)?, &path, waiting)
     }
 
     /// Takes the lock with other readers.
     pub fn lock_shared(&self, waiting: &mut dyn FnMut(WaitNotice)) -> Result<Shared, VaultError> {
-        lock::shared(self.lock_file()?, &self.path().join(LOCK), waiting)
+        lock::shared(self.lock_file(LOCK)?, &self.path().join(LOCK), waiting)
     }
 
-    fn lock_file(&self) -> Result<rustix::fd::OwnedFd, VaultError> {
-        let path = || self.path().join(LOCK);
+    fn lock_file(&self, name: &str) -> Result<rustix::fd::OwnedFd, VaultError> {
+        let path = || self.path().join(name);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        let open = |flags| rustix::fs::openat(self.dir.fd(), LOCK, flags, mode);
+        let open = |flags| rustix::fs::openat(self.dir.fd(), name, flags, mode);
         // A directory on a read-only disk that has a lock file can still be read.
         let fd = match open(flags | OFlags::CREATE) {
             Err(Errno::ROFS) => open(flags),

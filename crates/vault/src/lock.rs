@@ -62,7 +62,13 @@ pub(crate) fn shared(
     path: &Path,
     waiting: &mut dyn FnMut(WaitNotice),
 ) -> Result<Shared, VaultError> {
-    take(&fd, FlockOperation::NonBlockingLockShared, path, waiting)?;
+    take(
+        &fd,
+        FlockOperation::NonBlockingLockShared,
+        path,
+        give_up(),
+        waiting,
+    )?;
     Ok(Shared { _fd: fd })
 }
 
@@ -72,7 +78,19 @@ pub(crate) fn exclusive(
     path: &Path,
     waiting: &mut dyn FnMut(WaitNotice),
 ) -> Result<Exclusive, VaultError> {
-    take(&fd, FlockOperation::NonBlockingLockExclusive, path, waiting)?;
+    let exclusive = FlockOperation::NonBlockingLockExclusive;
+    take(&fd, exclusive, path, give_up(), waiting)?;
+    Ok(Exclusive(Shared { _fd: fd }))
+}
+
+/// Takes the lock on `fd` alone and waits for it as long as it takes.
+pub(crate) fn turn(
+    fd: OwnedFd,
+    path: &Path,
+    waiting: &mut dyn FnMut(WaitNotice),
+) -> Result<Exclusive, VaultError> {
+    let exclusive = FlockOperation::NonBlockingLockExclusive;
+    take(&fd, exclusive, path, Duration::MAX, waiting)?;
     Ok(Exclusive(Shared { _fd: fd }))
 }
 
@@ -89,14 +107,18 @@ fn flock(fd: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
     rustix::io::retry_on_intr(|| rustix::fs::flock(&fd, operation))
 }
 
+fn give_up() -> Duration {
+    fault::give_up_ms().map_or(GIVE_UP, Duration::from_millis)
+}
+
 fn take(
     fd: &OwnedFd,
     operation: FlockOperation,
     path: &Path,
+    give_up: Duration,
     waiting: &mut dyn FnMut(WaitNotice),
 ) -> Result<(), VaultError> {
     let start = Instant::now();
-    let give_up = fault::give_up_ms().map_or(GIVE_UP, Duration::from_millis);
     let mut told = false;
     loop {
         match flock(fd, operation) {

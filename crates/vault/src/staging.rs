@@ -8,9 +8,11 @@
 //!
 //! The caller holds the lock that lets one installer work at a time.
 
+use crate::connector_dir::ConnectorDir;
 use crate::dir::Dir;
 use crate::error::VaultError;
 use crate::fault;
+use crate::lock::WaitNotice;
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use sema_rules::lock::{ARCHIVES, FileName};
@@ -18,6 +20,8 @@ use sema_rules::lock::{ARCHIVES, FileName};
 const BIN: &str = "bin";
 const STAGING: &str = "bin.staging";
 const TREE: &str = "tree";
+/// How the names of replaced builds begin that a launch may still read from.
+const ASIDE: &str = "bin.replaced-";
 
 /// The place where a build is made.
 #[derive(Debug)]
@@ -64,7 +68,8 @@ impl Staging {
         let name = file.as_str();
         match rustix::fs::linkat(kept.fd(), name, self.archives.fd(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::EXIST) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
+            // None, or a file system without links: it is fetched.
+            Err(Errno::NOENT | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => Ok(false),
             Err(errno) => Err(VaultError::io(
                 self.archives.path().join(name),
                 "link it",
@@ -74,26 +79,51 @@ impl Staging {
     }
 
     /// Puts the unpacked tree, with these archives, in the place of `bin/`. Everything is on the
-    /// disk before and after.
-    pub fn finish(self, keep: &[&FileName]) -> Result<(), VaultError> {
-        let kept = self.tree.create_sub(ARCHIVES)?;
-        for file in keep {
-            let name = file.as_str();
-            rustix::fs::renameat(self.archives.fd(), name, kept.fd(), name).map_err(|errno| {
-                VaultError::io(kept.path().join(name), "put it in place", errno)
-            })?;
-        }
-        fault::point("install.archives");
+    /// disk before and after. The build before it goes, unless a launch runs that may still read
+    /// from it: then it is left beside `bin/` for a later cleaning.
+    pub fn finish(
+        self,
+        keep: &[&FileName],
+        connector: &ConnectorDir,
+        waiting: &mut dyn FnMut(WaitNotice),
+    ) -> Result<(), VaultError> {
+        self.keep(keep)?;
+        fault::point("install.kept");
         rustix::fs::syncfs(self.tree.fd())
             .map_err(|errno| VaultError::io(self.tree.path(), "flush it", errno))?;
         fault::point("install.flushed");
+        let _held = connector.lock_exclusive(waiting)?;
         self.swap()?;
         fault::point("install.swapped");
         self.connector.flush()?;
+        fault::point("install.done");
         // What lies in the staging folder now is the old build.
-        self.connector.remove_tree(STAGING)?;
+        if connector.live_launches()?.is_empty() {
+            self.connector.remove_tree(STAGING)?;
+        } else {
+            let aside = format!("{ASIDE}{}", crate::dir::random_name(8));
+            self.connector.rename(STAGING, aside)?;
+        }
         fault::point("install.removed");
         self.connector.flush()
+    }
+
+    /// A second name in the tree rather than a new place: a run that is killed before the end
+    /// finds its archives where it left them.
+    fn keep(&self, keep: &[&FileName]) -> Result<(), VaultError> {
+        let kept = self.tree.create_sub(ARCHIVES)?;
+        let (from, to) = (self.archives.fd(), kept.fd());
+        for file in keep {
+            let name = file.as_str();
+            let linked = match rustix::fs::linkat(from, name, to, name, AtFlags::empty()) {
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => {
+                    rustix::fs::renameat(from, name, to, name)
+                }
+                other => other,
+            };
+            linked.map_err(|errno| VaultError::io(kept.path().join(name), "keep it", errno))?;
+        }
+        Ok(())
     }
 
     fn swap(&self) -> Result<(), VaultError> {

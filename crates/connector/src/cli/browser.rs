@@ -1,7 +1,9 @@
 //! The commands of `sema-connector-browser`. Without one it is the connector process that the
 //! launcher starts.
 
-use super::{Outcome, browser_auth, browser_mount, completions, env, keep, list, man, unmount};
+use super::{
+    Outcome, browser_auth, browser_mount, completions, env, install, keep, list, man, unmount,
+};
 use clap::{Parser, Subcommand};
 
 /// A pinned Playwright MCP server and a pinned Chromium, headless, with a login state of yours.
@@ -18,6 +20,7 @@ pub struct Browser {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Install(install::Args),
     Keep(keep::Args),
     Auth(browser_auth::Args),
     Mount(browser_mount::Args),
@@ -33,6 +36,7 @@ pub(super) fn run(browser: Browser) -> Outcome {
         sema_jail::end_as(crate::browser::run(&own)?)
     };
     match command {
+        Command::Install(args) => install::run(&args),
         Command::Auth(args) => browser_auth::run(&args),
         Command::Mount(args) => browser_mount::run(&args),
         Command::Unmount(args) => unmount::run_browser(&args),

@@ -11,6 +11,14 @@ pub fn var(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// A variable with which a test bends this program. In a release build there is none.
+pub fn test_var(name: &str) -> Option<String> {
+    var(name)
+        .filter(|_| cfg!(debug_assertions))?
+        .into_string()
+        .ok()
+}
+
 /// Every variable of the environment.
 pub fn vars() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()

@@ -1,6 +1,8 @@
 //! The commands of `sema-connector`.
 
-use super::{Outcome, auth, completions, list, man, mount, run, unmount};
+use super::{
+    Outcome, auth, clean, completions, install, list, man, mount, run, uninstall, unmount,
+};
 use clap::{Parser, Subcommand};
 
 /// Runs connectors for an agent engine: their secrets stay here, their programs run behind walls.
@@ -20,6 +22,9 @@ pub struct Launcher {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Install(install::NamedArgs),
+    Uninstall(uninstall::Args),
+    Clean(clean::Args),
     Auth(auth::Args),
     Mount(mount::Args),
     Unmount(unmount::Args),
@@ -31,6 +36,9 @@ enum Command {
 pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
         Command::Run(args) => run::run(args),
+        Command::Install(args) => install::run_named(&args),
+        Command::Uninstall(args) => uninstall::run(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Auth(args) => auth::run(&args),
         Command::Mount(args) => mount::run(&args),
         Command::Unmount(args) => unmount::run(&args),

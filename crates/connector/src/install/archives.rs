@@ -1,0 +1,80 @@
+//! Archives that are here: their sizes, and their bytes once they are known to be the pinned ones.
+
+use super::error::InstallError;
+use super::fetch::FetchError;
+use super::part::errno;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use sema_rules::lock::Archive;
+use sema_vault::{Dir, VaultError, hash};
+use std::fs::File;
+use std::io::Read;
+
+/// The bytes of an archive if it is there and has the pinned hash; another file under its name is
+/// an error that names both hashes.
+pub(super) fn pinned(folder: &Dir, archive: &Archive) -> Result<Option<Vec<u8>>, InstallError> {
+    let Some(bytes) = read(folder, archive)? else {
+        return Ok(None);
+    };
+    let seen = hash::sha256(&bytes);
+    if seen != archive.sha256 {
+        let (expected, seen) = (archive.sha256.to_string(), seen.to_string());
+        return Err(other(folder, archive, "sha256", expected, seen));
+    }
+    if let Some(pinned) = &archive.integrity {
+        let seen = hash::sha512(&bytes);
+        if seen != *pinned {
+            let (expected, seen) = (pinned.to_string(), seen.to_string());
+            return Err(other(folder, archive, "integrity", expected, seen));
+        }
+    }
+    Ok(Some(bytes))
+}
+
+fn other(
+    folder: &Dir,
+    archive: &Archive,
+    kind: &'static str,
+    expected: String,
+    seen: String,
+) -> InstallError {
+    let place = folder.path().display().to_string();
+    FetchError::Hash {
+        file: archive.file.to_string(),
+        kind,
+        expected,
+        seen,
+        place,
+    }
+    .into()
+}
+
+fn read(folder: &Dir, archive: &Archive) -> Result<Option<Vec<u8>>, InstallError> {
+    let name = archive.file.as_str();
+    let Some(file) = open(folder, name)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::with_capacity(usize::try_from(archive.bytes).unwrap_or(0));
+    // One byte more than pinned makes another hash of a longer file.
+    let read = file.take(archive.bytes + 1).read_to_end(&mut bytes);
+    read.map_err(|error| VaultError::io(folder.path().join(name), "read it", errno(&error)))?;
+    Ok(Some(bytes))
+}
+
+fn open(folder: &Dir, name: &str) -> Result<Option<File>, VaultError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(folder.fd(), name, flags, Mode::empty()) {
+        Ok(descriptor) => Ok(Some(File::from(descriptor))),
+        Err(Errno::NOENT) => Ok(None),
+        // A link or a socket in an archive's place is no archive.
+        Err(Errno::LOOP | Errno::NXIO) => folder.remove(name).map(|_| None),
+        Err(errno) => Err(VaultError::io(folder.path().join(name), "open it", errno)),
+    }
+}
+
+/// The size of a regular file, where there is one.
+pub(super) fn size_of(folder: &Dir, name: &str) -> Option<u64> {
+    let stat = rustix::fs::statat(folder.fd(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let regular = FileType::from_raw_mode(stat.st_mode).is_file();
+    u64::try_from(stat.st_size).ok().filter(|_| regular)
+}
