@@ -1,12 +1,13 @@
-//! The parts of the pinned build that are started.
+//! The parts of the pinned build that are started, once the whole of it was compared with its
+//! record.
 
 use crate::cli::failure::Failure;
+use crate::install::{self, InstallError, Installed, locks};
 use rustix::fs::{Access, AtFlags, CWD};
-use sema_rules::lock::Lock;
-use std::path::{Path, PathBuf};
+use sema_vault::ConnectorDir;
+use sema_vault::tree::Depth;
+use std::path::PathBuf;
 
-const LOCK: &[u8] = include_bytes!("../../../../binaries.lock.json");
-const KEY: &str = "playwright-mcp";
 const INSTALL: &str = "sema-connector-browser install";
 
 /// Where the parts lie.
@@ -18,25 +19,16 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// The build in `bin/` of a connector's directory.
-    pub(super) fn find(connector: &Path) -> Result<Self, Failure> {
-        let bin = connector.join("bin");
-        let lock = Lock::parse(LOCK).map_err(|error| not_installed(error).hint(INSTALL))?;
-        let build = lock
-            .build(KEY)
-            .ok_or_else(|| not_installed("the lock names no build").hint(INSTALL))?;
-        let part = |path: &str| {
-            let path = bin.join(path);
-            match rustix::fs::stat(&path) {
-                Ok(_) => Ok(path),
-                Err(error) => {
-                    Err(not_installed(format_args!("{}: {error}", path.display())).hint(INSTALL))
-                }
-            }
-        };
+    /// The build in `bin/` of a connector's directory: every entry of it is what was unpacked.
+    pub(super) fn find(connector: &ConnectorDir) -> Result<Self, Failure> {
+        let Installed { build, .. } = installed(connector).map_err(|error| {
+            let hint = error.hint();
+            not_installed(&error).hint(hint.unwrap_or_else(|| INSTALL.to_owned()))
+        })?;
+        let bin = connector.path().join("bin");
         Ok(Self {
-            node: part(build.node.as_str())?,
-            script: part(build.script.as_str())?,
+            node: bin.join(build.node.as_str()),
+            script: bin.join(build.script.as_str()),
             browser: bin.join(build.browser.as_str()),
             fonts: bin.join("fonts"),
         })
@@ -59,6 +51,16 @@ impl Build {
     pub(super) fn libraries(&self) -> PathBuf {
         self.browser.with_file_name("lib")
     }
+}
+
+fn installed(connector: &ConnectorDir) -> Result<Installed, InstallError> {
+    let carried = locks::carried(None)?;
+    install::check(
+        connector,
+        &carried,
+        &install::this_platform(),
+        Depth::Changed,
+    )
 }
 
 fn not_installed(why: impl std::fmt::Display) -> Failure {

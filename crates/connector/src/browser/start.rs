@@ -28,7 +28,7 @@ pub fn run(env: &[(OsString, OsString)]) -> Result<Exit, Failure> {
     let stops = StopSignals::catch()
         .map_err(|error| Failure::failed(format_args!("cannot catch signals: {error}")))?;
     let given = Given::check(env)?;
-    let build = Build::find(given.connector.path())?;
+    let build = Build::find(&given.connector)?;
     given.check_content()?;
     build.check_browser()?;
     let plan = plan(env, &given, &build)?;

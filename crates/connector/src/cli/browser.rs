@@ -2,7 +2,8 @@
 //! launcher starts.
 
 use super::{
-    Outcome, browser_auth, browser_mount, completions, env, install, keep, list, man, unmount,
+    Outcome, browser_auth, browser_mount, browser_status, completions, env, install, keep, list,
+    man, unmount,
 };
 use clap::{Parser, Subcommand};
 
@@ -20,6 +21,7 @@ pub struct Browser {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Status(browser_status::Args),
     Install(install::Args),
     Keep(keep::Args),
     Auth(browser_auth::Args),
@@ -36,6 +38,7 @@ pub(super) fn run(browser: Browser) -> Outcome {
         sema_jail::end_as(crate::browser::run(&own)?)
     };
     match command {
+        Command::Status(args) => browser_status::run(&args),
         Command::Install(args) => install::run(&args),
         Command::Auth(args) => browser_auth::run(&args),
         Command::Mount(args) => browser_mount::run(&args),

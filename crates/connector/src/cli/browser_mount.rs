@@ -26,23 +26,30 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Mounts the browser. Works from both programs: the other one stands beside it.
 pub fn mount_browser() -> Result<Mounted, Failure> {
-    let exe = env::current_exe()?;
-    let folder = exe.parent().unwrap_or(Path::new("/"));
-    let program = |name| mount::program(&folder.join(name));
-    let manifest = Manifest {
-        command: vec![program("sema-connector-browser")?],
+    mount::mount(
+        ConnectorName::parse(NAME)?,
+        manifest()?,
+        &sibling("sema-connector")?,
+    )
+}
+
+/// What `mount` writes for the browser.
+pub(super) fn manifest() -> Result<Manifest, Failure> {
+    Ok(Manifest {
+        command: vec![sibling("sema-connector-browser")?],
         handles: vec![handle(STATE)?, handle(EXPORT)?],
         required: vec![handle(STATE)?],
         confined: Confined::ByItself,
         read: Vec::new(),
         write: Vec::new(),
         env: Vec::new(),
-    };
-    mount::mount(
-        ConnectorName::parse(NAME)?,
-        manifest,
-        &program("sema-connector")?,
-    )
+    })
+}
+
+/// The program of this name beside this one.
+pub(super) fn sibling(name: &str) -> Result<String, Failure> {
+    let exe = env::current_exe()?;
+    mount::program(&exe.parent().unwrap_or(Path::new("/")).join(name))
 }
 
 /// One of the names above as a handle.

@@ -1,7 +1,7 @@
 //! The commands of `sema-connector`.
 
 use super::{
-    Outcome, auth, clean, completions, install, list, man, mount, run, uninstall, unmount,
+    Outcome, auth, clean, completions, install, list, man, mount, run, status, uninstall, unmount,
 };
 use clap::{Parser, Subcommand};
 
@@ -21,6 +21,7 @@ pub struct Launcher {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Status(status::Args),
     Run(run::Args),
     Install(install::NamedArgs),
     Uninstall(uninstall::Args),
@@ -35,6 +36,7 @@ enum Command {
 
 pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
+        Command::Status(args) => status::run(&args),
         Command::Run(args) => run::run(args),
         Command::Install(args) => install::run_named(&args),
         Command::Uninstall(args) => uninstall::run(&args),

@@ -1,0 +1,253 @@
+//! `status NAME`: what stands, what is missing, and why.
+
+use super::failure::Failure;
+use super::{Outcome, install, output, run};
+use crate::install::{self as build, Installed};
+use sema_rules::manifest::Confined;
+use sema_rules::name::ConnectorName;
+use sema_rules::policy;
+use sema_vault::ConnectorDir;
+use sema_vault::tree::Depth;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Policy files that are read for their form; nothing enforces them yet.
+const UNENFORCED: [&str; 3] = ["egress.json", "jail.json", "export.json"];
+/// The longest policy file that is read, in bytes.
+const LIMIT: usize = 1024 * 1024;
+
+/// Print a connector's state, versions, grants, policies and walls.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  sema-connector status browser --json")]
+pub(super) struct Args {
+    /// The connector's name.
+    name: ConnectorName,
+    /// Hash every file of the pinned build again.
+    #[arg(long)]
+    verify: bool,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let settings = run::mounted(&args.name)?;
+    let is_browser = settings.manifest.confined == Confined::ByItself;
+    let manifest = json!({
+        "command": settings.manifest.command,
+        "handles": settings.manifest.handles,
+        "required": settings.manifest.required,
+        "read": settings.manifest.read,
+        "write": settings.manifest.write,
+        "env": settings.manifest.env,
+    });
+    let name = args.name.clone();
+    let (config, dir) = (settings.config.clone(), reopen(&settings.dir)?);
+    let served = crate::launcher::read_status(settings)?;
+    let mut status: Value = serde_json::from_str(&served).unwrap_or_default();
+    status["name"] = json!(name);
+    status["version"] = json!(env!("CARGO_PKG_VERSION"));
+    status["directory"] = json!(config.join("connectors").join(name.as_str()));
+    status["grants"] = manifest;
+    status["policies"] = policies(&dir);
+    status["walls"] = walls();
+    status["launches"] = launches(&dir)?;
+    if is_browser {
+        let depth = if args.verify {
+            Depth::Everything
+        } else {
+            Depth::Changed
+        };
+        status["build"] = pinned(&dir, depth)?;
+    }
+    let broken = !status["build"]["refused"].is_null();
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&table(&status))?;
+    }
+    Ok(ExitCode::from(u8::from(broken)))
+}
+
+fn reopen(dir: &ConnectorDir) -> Result<ConnectorDir, Failure> {
+    let gone = || Failure::failed(format_args!("{} is gone", dir.path().display()));
+    ConnectorDir::open(dir.path())?.ok_or_else(gone)
+}
+
+/// The pinned build: what it is, since when, what it takes, or why it is refused.
+pub(super) fn pinned(dir: &ConnectorDir, depth: Depth) -> Result<Value, Failure> {
+    let carried = install::carried()?;
+    let platform = install::platform();
+    Ok(match build::check(dir, &carried, &platform, depth) {
+        Ok(installed) => describe(&installed),
+        Err(error) => json!({"refused": error.to_string(), "hint": error.hint()}),
+    })
+}
+
+fn describe(installed: &Installed) -> Value {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    json!({
+        "playwright-mcp": installed.build.version,
+        "browser": installed.browser,
+        "groups": installed.groups,
+        "pinned": installed.build.pinned.as_str(),
+        "pinned_days_ago": days_since(installed.build.pinned.as_str(), now),
+        "unpacked_at": installed.unpacked,
+        "bytes": installed.bytes,
+        "archives": installed.build.archives_for(&install::platform(), &installed.groups)
+            .map(|archive| json!({"file": archive.file.as_str(), "sha256": archive.sha256, "bytes": archive.bytes}))
+            .collect::<Vec<_>>(),
+    })
+}
+
+/// Whole days from a day, `YYYY-MM-DD`, to a moment in seconds since 1970.
+fn days_since(day: &str, now: u64) -> Option<i64> {
+    let mut parts = day.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    // The civil calendar, with years that begin in March.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let before = year.div_euclid(400);
+    let within = year.rem_euclid(400);
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let days = before * 146_097 + within * 365 + within / 4 - within / 100 + day_of_year - 719_468;
+    Some(i64::try_from(now / 86_400).ok()? - days)
+}
+
+/// Each policy file: in force, absent, refused, or read and not enforced yet.
+fn policies(dir: &ConnectorDir) -> Value {
+    let mut policies = serde_json::Map::new();
+    let mut tell = |name: &str, state: String| _ = policies.insert(name.to_owned(), json!(state));
+    tell(
+        "tools.json",
+        match dir.dir().read_policy("tools.json", LIMIT) {
+            Ok(None) => "absent: every tool is allowed".to_owned(),
+            Ok(Some(text)) => match policy::ToolPolicy::parse(&text) {
+                Ok(_) => "in force".to_owned(),
+                Err(error) => format!("refused, no tool is allowed: {error}"),
+            },
+            Err(error) => format!("refused, no tool is allowed: {error}"),
+        },
+    );
+    for file in UNENFORCED {
+        tell(
+            file,
+            match dir.dir().read_policy(file, LIMIT) {
+                Ok(None) => "absent".to_owned(),
+                Ok(Some(text)) => match policy::check_form(file, &text) {
+                    Ok(()) => "well formed, not enforced by this version".to_owned(),
+                    Err(error) => format!("refused: {error}"),
+                },
+                Err(error) => format!("refused: {error}"),
+            },
+        );
+    }
+    Value::Object(policies)
+}
+
+/// Which walls stand on this machine, with this version.
+pub(super) fn walls() -> Value {
+    let namespaces = match sema_jail::obstacles() {
+        Ok(()) => {
+            json!({"state": "stands", "what": "process, user, mount and IPC namespaces: nothing outlives a launch"})
+        }
+        Err(obstacle) => {
+            json!({"state": "missing", "what": obstacle.to_string(), "hint": obstacle.hint()})
+        }
+    };
+    let sandbox = match namespaces["state"].as_str() {
+        Some("stands") => {
+            json!({"state": "stands", "what": "Chromium's own sandbox, nested inside"})
+        }
+        _ => json!({"state": "missing", "what": "Chromium's own sandbox needs the namespaces"}),
+    };
+    json!({
+        "namespaces": namespaces,
+        "sandbox": sandbox,
+        "files": {"state": "missing", "what": "the upstream sees the files that you can see: not built in this version"},
+        "egress": {"state": "missing", "what": "the upstream reaches every host that you can reach: not built in this version"},
+    })
+}
+
+fn launches(dir: &ConnectorDir) -> Result<Value, Failure> {
+    let launch = |(id, path): (sema_rules::name::LaunchId, std::path::PathBuf)| json!({"id": id, "out": path.join("out")});
+    Ok(dir.live_launches()?.into_iter().map(launch).collect())
+}
+
+fn table(status: &Value) -> String {
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let mut lines = vec![format!("state     {}", text(&status["state"]))];
+    if let Some(reason) = status["reason"].as_str() {
+        lines.push(format!("reason    {reason}"));
+    }
+    let tools = status["tools"].as_array().map_or(0, Vec::len);
+    lines.push(format!("tools     {tools}"));
+    lines.push(format!("directory {}", text(&status["directory"])));
+    let build = &status["build"];
+    if let Some(refused) = build["refused"].as_str() {
+        lines.push(format!("build     refused: {refused}"));
+        lines.extend(
+            build["hint"]
+                .as_str()
+                .map(|hint| format!("          hint: {hint}")),
+        );
+    } else if build.is_object() {
+        let bytes = crate::install::progress::bytes(build["bytes"].as_u64().unwrap_or(0));
+        lines.push(format!(
+            "build     playwright-mcp {}, {}, {bytes}, pinned {} ({} days ago)",
+            text(&build["playwright-mcp"]),
+            text(&build["browser"]),
+            text(&build["pinned"]),
+            text(&build["pinned_days_ago"]),
+        ));
+    }
+    for (heading, section) in [("policy", "policies"), ("wall", "walls")] {
+        for (name, state) in status[section].as_object().into_iter().flatten() {
+            let words = match state {
+                Value::Object(state) => {
+                    format!("{}: {}", text(&state["state"]), text(&state["what"]))
+                }
+                other => text(other),
+            };
+            lines.push(format!("{heading:<10}{name:<12}{words}"));
+            lines.extend(
+                state["hint"]
+                    .as_str()
+                    .map(|hint| format!("          hint: {hint}")),
+            );
+        }
+    }
+    for launch in status["launches"].as_array().into_iter().flatten() {
+        lines.push(format!(
+            "launch    {} {}",
+            text(&launch["id"]),
+            text(&launch["out"])
+        ));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_by_the_calendar() {
+        assert_eq!(days_since("1970-01-01", 86_400 * 3), Some(3));
+        assert_eq!(days_since("2024-02-28", 1_709_251_200), Some(2));
+        assert_eq!(days_since("2026-12-01", 1_796_083_200), Some(0));
+        assert_eq!(days_since("x", 0), None);
+    }
+}
