@@ -138,3 +138,41 @@ fn absolute(path: OsString, variable: &'static str) -> Result<PathBuf, LocateErr
         Err(LocateError::Relative { variable })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(config: Option<&str>, xdg: Option<&str>, home: Option<&str>) -> String {
+        match ConfigDir::locate(
+            config.map(Into::into),
+            xdg.map(Into::into),
+            home.map(Into::into),
+        ) {
+            Ok(path) => path.display().to_string(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    #[cfg(not(target_os = "macos"))]
+    fn the_first_variable_that_is_set_decides() {
+        let home = Some("/h");
+        assert_eq!(located(Some("/c"), Some("/x"), home), "/c");
+        assert_eq!(located(None, Some("/x"), home), "/x/sema-connectors");
+        assert_eq!(located(None, Some(""), home), "/h/.config/sema-connectors");
+        assert_eq!(located(None, None, home), "/h/.config/sema-connectors");
+    }
+
+    #[test]
+    fn a_relative_directory_is_refused() {
+        let refused = "CONFIG_LOCAL_DIR is not an absolute path";
+        assert_eq!(located(Some("c"), None, Some("/h")), refused);
+        assert_eq!(located(Some(""), None, Some("/h")), refused);
+        assert_eq!(
+            located(None, None, Some("h")),
+            "HOME is not an absolute path"
+        );
+        assert!(located(None, None, None).starts_with("no configuration directory"));
+    }
+}

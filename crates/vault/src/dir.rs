@@ -476,3 +476,109 @@ pub(crate) fn random_name(length: usize) -> String {
         .map(|b| char::from(ALPHABET[usize::from(b % 32)]))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn disk() -> (tempfile::TempDir, Dir) {
+        let disk = tempfile::tempdir().unwrap();
+        let dir = Dir::create_private(&disk.path().join("a/b c/é")).unwrap();
+        (disk, dir)
+    }
+
+    fn put(dir: &Dir, name: &str, bytes: &[u8], mode: u32) {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_descriptor_survives_a_swap_of_its_path() {
+        let (disk, dir) = disk();
+        dir.write_atomic("X", b"old", 0o600).unwrap();
+        fs::rename(dir.path(), disk.path().join("moved")).unwrap();
+        symlink("/etc", dir.path()).unwrap();
+        dir.write_atomic("X", b"new", 0o600).unwrap();
+        assert_eq!(fs::read(disk.path().join("moved/X")).unwrap(), b"new");
+        assert_eq!(dir.read_private("X", 9).unwrap().unwrap(), b"new");
+        let refused = Dir::open_private(dir.path()).unwrap_err();
+        assert_eq!(refused.reason(), &Reason::Link);
+        let refused = Dir::create_private(dir.path()).unwrap_err();
+        assert_eq!(refused.reason(), &Reason::Link);
+    }
+
+    #[test]
+    fn a_secret_of_exactly_the_limit_is_read() {
+        let (_disk, dir) = disk();
+        for size in [0, 1, 4095, 4096, 5000] {
+            put(&dir, "X", &vec![7; size], 0o600);
+            assert_eq!(dir.read_private("X", size).unwrap().unwrap().len(), size);
+            if size > 0 {
+                let refused = dir.read_private("X", size - 1).unwrap_err();
+                assert_eq!(refused.reason(), &Reason::TooLarge { limit: size - 1 });
+            }
+        }
+        assert_eq!(dir.read_private("missing", 1).unwrap(), None);
+        // A file that says nothing of its size, and one that grows while it is read.
+        let fd = rustix::fs::open("/proc/self/status", OPEN_FILE, Mode::empty()).unwrap();
+        assert!(read_all(&fd, 0, 1 << 20).unwrap().len() > 100);
+    }
+
+    #[test]
+    fn a_policy_may_be_read_by_all_and_written_by_one() {
+        let (_disk, dir) = disk();
+        for (mode, fine) in [
+            (0o644, true),
+            (0o600, true),
+            (0o444, true),
+            (0o664, false),
+            (0o602, false),
+        ] {
+            put(&dir, "tools.json", b"{}", mode);
+            assert_eq!(dir.read_policy("tools.json", 9).is_ok(), fine, "{mode:o}");
+        }
+        put(&dir, "real", b"{}", 0o644);
+        symlink("real", dir.path().join("jail.json")).unwrap();
+        assert!(dir.read_policy("jail.json", 9).unwrap().is_some());
+        assert_eq!(
+            dir.read_private("jail.json", 9).unwrap_err().reason(),
+            &Reason::Link
+        );
+        symlink("/dev/zero", dir.path().join("device")).unwrap();
+        assert_eq!(
+            dir.read_policy("device", 9).unwrap_err().reason(),
+            &Reason::NotFile
+        );
+    }
+
+    #[test]
+    fn what_is_no_directory_is_said_to_be_none() {
+        let (_disk, dir) = disk();
+        put(&dir, "file", b"", 0o600);
+        assert_eq!(dir.sub("file").unwrap_err().reason(), &Reason::NotDirectory);
+        let below = dir.path().join("file/x");
+        assert_eq!(
+            Dir::create_private(&below).unwrap_err().reason(),
+            &Reason::NotDirectory
+        );
+        assert_eq!(
+            Dir::create_private(Path::new("x")).unwrap_err().reason(),
+            &Reason::Relative
+        );
+        assert!(Dir::create_private(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn names_are_random() {
+        let names: std::collections::BTreeSet<String> = (0..100).map(|_| random_name(8)).collect();
+        assert_eq!(names.len(), 100);
+        assert!(
+            names
+                .iter()
+                .all(|name| sema_rules::name::LaunchId::parse(name).is_ok())
+        );
+    }
+}

@@ -126,6 +126,10 @@ impl VaultError {
             Reason::Owner { us, .. } => Some(format!(
                 "run this as its owner, or give it to you: chown {us} {path}"
             )),
+            // Closing `/` or `/etc` would be worse than what it mends.
+            Reason::Exposed { want: 0o700, .. } if self.path.components().count() <= 2 => Some(
+                "name a directory of its own: export CONFIG_LOCAL_DIR=/absolute/path".to_owned(),
+            ),
             Reason::Exposed { want, .. } => Some(format!("chmod {want:o} {path}")),
             Reason::Writable { .. } => Some(format!("chmod go-w {path}")),
             Reason::HardLinked => Some(format!("remove it and store it again: rm {path}")),

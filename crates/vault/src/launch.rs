@@ -179,3 +179,112 @@ pub(crate) fn sweep(connector: &Dir) -> Result<usize, VaultError> {
     }
     swept
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::connector_dir::{Change, ConnectorDir};
+    use crate::dir::Dir;
+    use crate::secret::Secret;
+    use sema_rules::name::Handle;
+    use std::fs;
+
+    fn connector() -> (tempfile::TempDir, ConnectorDir) {
+        let disk = tempfile::tempdir().unwrap();
+        let dir = Dir::create_private(&disk.path().join("c")).unwrap();
+        (disk, ConnectorDir::new(dir))
+    }
+
+    fn token() -> (Handle, Secret) {
+        (
+            Handle::parse("TOKEN").unwrap(),
+            Secret::new(b"secret".to_vec()),
+        )
+    }
+
+    #[test]
+    fn a_launch_lives_while_it_is_held() {
+        let (_disk, connector) = connector();
+        let held = connector.lock_exclusive(&mut |_| {}).unwrap();
+        let (handle, secret) = token();
+        let launch = connector.new_launch(&held, &[(&handle, &secret)]).unwrap();
+        assert!(launch.id().as_str().len() <= 12);
+        assert_eq!(fs::read(launch.copy_path(&handle)).unwrap(), b"secret");
+        assert!(launch.path().join("out").is_dir() && launch.path().join("home").is_dir());
+        let live = vec![(launch.id().clone(), launch.path().to_owned())];
+        assert_eq!(connector.live_launches().unwrap(), live);
+        assert_eq!(connector.sweep(&held).unwrap(), 0);
+
+        let other = connector.new_launch(&held, &[]).unwrap();
+        let path = other.path().to_owned();
+        drop(other);
+        assert_eq!(connector.live_launches().unwrap(), live);
+        assert_eq!(connector.sweep(&held).unwrap(), 1);
+        assert!(!path.exists());
+
+        let path = launch.path().to_owned();
+        launch.remove().unwrap();
+        assert!(!path.exists());
+        assert_eq!(connector.live_launches().unwrap(), []);
+    }
+
+    #[test]
+    fn leftovers_of_any_kind_are_swept() {
+        let (_disk, connector) = connector();
+        let held = connector.lock_exclusive(&mut |_| {}).unwrap();
+        connector.new_launch(&held, &[]).unwrap().remove().unwrap();
+        let at = |name: &str| connector.path().join(name);
+        fs::write(at(".tmp-abc"), "secret").unwrap();
+        fs::write(at("launches/file"), "").unwrap();
+        std::os::unix::fs::symlink("/", at("launches/link")).unwrap();
+        fs::create_dir(at("launches/dead")).unwrap();
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+        fs::set_permissions(at("launches/dead"), closed).unwrap();
+        fs::write(at("TOKEN"), "kept").unwrap();
+        assert_eq!(connector.sweep(&held).unwrap(), 4);
+        assert_eq!(
+            connector.dir().names().unwrap(),
+            [".lock", "TOKEN", "launches"]
+        );
+    }
+
+    #[test]
+    fn a_group_is_read_as_it_was_written() {
+        let (_disk, connector) = connector();
+        let held = connector.lock_exclusive(&mut |_| {}).unwrap();
+        let (handle, secret) = token();
+        let switch = Handle::parse("SWITCH").unwrap();
+        let put = |handle: &Handle, secret| Change::Put {
+            handle: handle.clone(),
+            bytes: Secret::new(b"value".to_vec()),
+            secret,
+        };
+        connector
+            .write_group(&held, &[put(&switch, false), put(&handle, true)])
+            .unwrap();
+        let group = connector
+            .read_group(&held, &[handle.clone(), switch.clone()])
+            .unwrap();
+        let kinds: Vec<_> = group
+            .iter()
+            .map(|(handle, _, secret)| (handle, *secret))
+            .collect();
+        assert_eq!(kinds, [(&handle, true), (&switch, false)]);
+        assert_eq!(
+            connector.handle_names().unwrap(),
+            [switch.clone(), handle.clone()]
+        );
+
+        connector
+            .write_group(&held, &[put(&switch, true), Change::Remove(handle.clone())])
+            .unwrap();
+        let group = connector
+            .read_group(&held, &[handle.clone(), switch.clone()])
+            .unwrap();
+        assert_eq!(group.len(), 1);
+        assert!(
+            group[0].2,
+            "a switch that was stored again as a secret is one"
+        );
+        assert_ne!(secret.bytes(), group[0].1.bytes());
+    }
+}

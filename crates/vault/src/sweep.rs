@@ -79,3 +79,51 @@ pub(crate) fn open(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errn
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(&handle, ".", flags, Mode::empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dir::Dir;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn disk() -> (tempfile::TempDir, Dir) {
+        let disk = tempfile::tempdir().unwrap();
+        fs::set_permissions(disk.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let dir = Dir::open_private(disk.path()).unwrap().unwrap();
+        (disk, dir)
+    }
+
+    #[test]
+    fn links_are_removed_and_not_followed() {
+        let (disk, dir) = disk();
+        fs::create_dir_all(disk.path().join("tree/a")).unwrap();
+        fs::create_dir(disk.path().join("kept")).unwrap();
+        fs::write(disk.path().join("kept/file"), "x").unwrap();
+        symlink(disk.path().join("kept"), disk.path().join("tree/a/link")).unwrap();
+        symlink(disk.path().join("kept"), disk.path().join("link")).unwrap();
+        assert!(dir.remove_tree("tree").unwrap());
+        assert!(dir.remove_tree("link").unwrap());
+        assert!(!dir.remove_tree("tree").unwrap());
+        assert_eq!(dir.names().unwrap(), ["kept"]);
+        assert!(disk.path().join("kept/file").exists());
+    }
+
+    #[test]
+    fn a_tree_deeper_than_any_path_is_removed() {
+        let (disk, dir) = disk();
+        fs::create_dir(disk.path().join("tree")).unwrap();
+        let mut at = open(dir.fd(), OsStr::new("tree")).unwrap();
+        for depth in 0..3000 {
+            rustix::fs::mkdirat(&at, "deeper", Mode::RWXU).unwrap();
+            if depth % 500 == 0 {
+                rustix::fs::mkdirat(&at, "closed", Mode::empty()).unwrap();
+            }
+            at = open(at.as_fd(), OsStr::new("deeper")).unwrap();
+        }
+        rustix::fs::fchmod(&at, Mode::empty()).unwrap();
+        drop(at);
+        assert!(dir.remove_tree("tree").unwrap());
+        assert!(dir.names().unwrap().is_empty());
+    }
+}

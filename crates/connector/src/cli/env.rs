@@ -76,6 +76,11 @@ pub fn current_exe() -> Result<PathBuf, Failure> {
         .map_err(|e| Failure::failed(format_args!("cannot tell this program's own path: {e}")))
 }
 
+/// The first word after the program's name.
+pub fn first_argument() -> Option<OsString> {
+    std::env::args_os().nth(1)
+}
+
 /// Whether the person wants no colour (<https://no-color.org>).
 pub fn no_color() -> bool {
     var("NO_COLOR").is_some_and(|value| !value.is_empty())

@@ -51,7 +51,7 @@ fn main<C: Parser + CommandFactory>(run: fn(C) -> Outcome) -> ExitCode {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let outcome = match C::try_parse() {
         Ok(command) => run(command),
-        Err(error) => usage::explain(&error),
+        Err(error) => usage::explain(&error, &C::command()),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

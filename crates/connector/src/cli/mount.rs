@@ -25,7 +25,7 @@ const CATALOG_LIMIT: usize = 4 * 1024 * 1024;
     after_help = "The program runs behind walls: it sees the system's programs and libraries, COMMAND, every ARG \
     that is the absolute path of something, and what --read and --write name.\n\nExamples:\n  \
     sema-connector mount github --env GITHUB_TOKEN -- /usr/local/bin/github-mcp-server stdio\n  \
-    sema-connector mount notes --write ~/notes -- /opt/notes/venv/bin/python /opt/notes/server.py --read /opt/notes"
+    sema-connector mount notes --read /opt/notes --write ~/notes -- /opt/notes/venv/bin/python /opt/notes/server.py"
 )]
 pub struct Args {
     /// The connector's name.
@@ -253,7 +253,10 @@ impl Mounted {
             Some(connector) => connector.dir().check_private(handle.as_str()),
             None => Ok(false),
         };
-        for handle in self.manifest.required.iter().chain(&self.manifest.env) {
+        let wanted = |handle: &&Handle| {
+            self.manifest.required.contains(handle) || self.manifest.env.contains(handle)
+        };
+        for handle in self.manifest.handles.iter().filter(wanted) {
             if !stored(handle)? {
                 text.push_str(&format!(
                     "  {:<11}{handle}: {}\n",

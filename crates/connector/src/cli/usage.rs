@@ -2,12 +2,13 @@
 //! where a secret could stand.
 
 use super::failure::Failure;
-use super::{Outcome, output};
+use super::{Outcome, env, output};
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::error::Error as _;
 use std::process::ExitCode;
 
-pub(super) fn explain(error: &Error) -> Outcome {
+pub(super) fn explain(error: &Error, program: &Command) -> Outcome {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -21,10 +22,20 @@ pub(super) fn explain(error: &Error) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::say(&error.render().to_string());
+            output::say(error.render().to_string().trim_end());
             Ok(ExitCode::from(super::failure::Exit::Usage as u8))
         }
-        kind => Err(Failure::usage(message(error, kind)).hint("`--help` shows what is expected")),
+        kind => Err(Failure::usage(message(error, kind)).hint(help(program))),
+    }
+}
+
+/// The command that shows what is expected: that of the verb, where one was named.
+fn help(program: &Command) -> String {
+    let typed = env::first_argument();
+    let verb = typed.and_then(|word| program.find_subcommand(word).map(Command::get_name));
+    match verb {
+        Some(verb) => format!("{} {verb} --help", program.get_name()),
+        None => format!("{} --help", program.get_name()),
     }
 }
 
