@@ -34,6 +34,9 @@ pub struct Plan {
     pub stdout: Stdio,
     /// Descriptor 2.
     pub stderr: Stdio,
+    /// For a confined program: existing folders and files that it cannot change, with all that is
+    /// below them.
+    pub read_only: Vec<PathBuf>,
     /// For a confined program: where its own temporary folder of at most 256 MiB appears, a name
     /// directly below `/` that the machine does not have. It is gone with the program.
     pub private_tmp: Option<PathBuf>,

@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ pub fn plain(plan: Plan) -> Result<Child, StartError> {
 
 /// Starts a program in namespaces of its own.
 pub fn confined(plan: Plan) -> Result<Child, StartError> {
-    let walls = walls(plan.private_tmp.as_deref())?;
+    let walls = walls(plan.private_tmp.as_deref(), &plan.read_only)?;
     begin(plan, Some(walls))
 }
 
@@ -91,8 +91,9 @@ pub(crate) fn probe() -> Result<(), StartError> {
         stdout: Stdio::Null,
         stderr: Stdio::Null,
         private_tmp: None,
+        read_only: Vec::new(),
     };
-    let walls = walls(Some(Path::new("/.sema-probe")))?;
+    let walls = walls(Some(Path::new("/.sema-probe")), &[])?;
     let (mut prepared, ends) = prepare(plan, Some(walls))?;
     prepared.probe = true;
     launch(prepared, ends)?.wait();
@@ -195,7 +196,7 @@ fn standard(stdio: Stdio, number: usize) -> Result<(OwnedFd, Option<OwnedFd>), S
 }
 
 /// What the new root is made of.
-fn walls(private_tmp: Option<&Path>) -> Result<Walls, StartError> {
+fn walls(private_tmp: Option<&Path>, read_only: &[PathBuf]) -> Result<Walls, StartError> {
     let (uid, gid) = sys::ids();
     // Chromium refuses to run as user 0: root appears inside as an ordinary user.
     let inside = |id: u32| if id == 0 { 1000 } else { id };
@@ -206,11 +207,19 @@ fn walls(private_tmp: Option<&Path>) -> Result<Walls, StartError> {
         )?),
         None => None,
     };
+    let inside_new = |path: &PathBuf| {
+        text(
+            below(b"/new", path.as_os_str().as_bytes()),
+            "a read-only path",
+        )
+    };
+    let read_only = read_only.iter().map(inside_new).collect::<Result<_, _>>()?;
     let has_shm = rustix::fs::stat("/dev/shm").is_ok();
     Ok(Walls {
         uid_map: format!("{} {uid} 1", inside(uid)).into_bytes(),
         gid_map: format!("{} {gid} 1", inside(gid)).into_bytes(),
         entries: host_entries()?,
+        read_only,
         private_tmp,
         has_shm,
     })
@@ -340,6 +349,7 @@ fn words(step: Step) -> &'static str {
         Step::Propagation | Step::Root => "make a root for the process",
         Step::Bind => "show the host's folders in the new root",
         Step::Proc => "mount /proc for the process namespace",
+        Step::ReadOnly => "make a path read-only",
         Step::Tmp => "make a temporary folder for the process",
         Step::Pivot => "enter the new root",
         Step::Fork => "start the program's process",

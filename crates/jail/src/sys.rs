@@ -26,6 +26,7 @@ pub(crate) enum Step {
     Bind,
     Proc,
     Tmp,
+    ReadOnly,
     Pivot,
     Fork,
     Descriptors,
@@ -42,7 +43,7 @@ pub(crate) enum Step {
 
 impl Step {
     pub(crate) fn of(number: i32) -> Option<Self> {
-        const ALL: [Step; 17] = [
+        const ALL: [Step; 18] = [
             Step::Clone,
             Step::IdMap,
             Step::DeathSignal,
@@ -51,6 +52,7 @@ impl Step {
             Step::Bind,
             Step::Proc,
             Step::Tmp,
+            Step::ReadOnly,
             Step::Pivot,
             Step::Fork,
             Step::Descriptors,
@@ -106,6 +108,8 @@ pub(crate) struct Walls {
     pub(crate) uid_map: Vec<u8>,
     pub(crate) gid_map: Vec<u8>,
     pub(crate) entries: Vec<Entry>,
+    /// Below `/new`.
+    pub(crate) read_only: Vec<CString>,
     /// Below `/new`.
     pub(crate) private_tmp: Option<CString>,
     pub(crate) has_shm: bool,
@@ -364,6 +368,10 @@ fn build_root(walls: &Walls) -> Result<(), Fault> {
             Some(options),
         )?;
     }
+    walls
+        .read_only
+        .iter()
+        .try_for_each(|path| make_read_only(path))?;
     change_dir(Step::Pivot, c"/new")?;
     pivot(c".", c".")?;
     // SAFETY: the path is NUL-terminated.
@@ -412,6 +420,38 @@ fn place(entry: &Entry) -> Result<(), Fault> {
             }
             mount(Step::Bind, Some(old), new, None, libc::MS_BIND, None)
         }
+    }
+}
+
+/// Mounts a path over itself and makes that, with all that is mounted below it, read-only. Only
+/// this one attribute is set: a namespace that is not the first may not take others away.
+fn make_read_only(path: &CStr) -> Result<(), Fault> {
+    mount(
+        Step::ReadOnly,
+        Some(path),
+        path,
+        None,
+        libc::MS_BIND | libc::MS_REC,
+        None,
+    )?;
+    // SAFETY: an all-zero mount_attr is valid and changes nothing; it outlives the call, as the
+    // NUL-terminated path does.
+    let result = unsafe {
+        let mut attributes: libc::mount_attr = std::mem::zeroed();
+        attributes.attr_set = libc::MOUNT_ATTR_RDONLY;
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_RECURSIVE,
+            &attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result < 0 {
+        Err(Fault(Step::ReadOnly, errno()))
+    } else {
+        Ok(())
     }
 }
 

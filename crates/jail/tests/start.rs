@@ -16,6 +16,7 @@ fn shell(script: &str) -> Plan {
         stdout: Stdio::Pipe,
         stderr: Stdio::Inherit,
         private_tmp: Some("/.launch".into()),
+        read_only: Vec::new(),
     }
 }
 
@@ -183,6 +184,20 @@ fn paths_are_the_same_inside() {
         "seen\n"
     );
     assert!(!Path::new("/.launch").exists());
+}
+
+#[test]
+fn what_is_read_only_cannot_be_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (kept, free) = (dir.path().join("kept"), dir.path().join("free"));
+    std::fs::create_dir_all(kept.join("inner")).unwrap();
+    std::fs::create_dir(&free).unwrap();
+    let script = "echo x > kept/inner/a && echo wrote; echo x > free/a && echo free; rm -r kept && echo removed";
+    let mut plan = shell(script);
+    plan.cwd = dir.path().to_owned();
+    plan.read_only = vec![kept.clone()];
+    assert_eq!(output(confined(plan).unwrap()).0, "free\n");
+    assert!(kept.join("inner").exists() && free.join("a").exists());
 }
 
 #[test]

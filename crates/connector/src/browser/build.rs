@@ -12,6 +12,8 @@ const INSTALL: &str = "sema-connector-browser install";
 
 /// Where the parts lie.
 pub(super) struct Build {
+    /// The folder that holds all of it.
+    pub(super) root: PathBuf,
     pub(super) node: PathBuf,
     pub(super) script: PathBuf,
     pub(super) browser: PathBuf,
@@ -31,6 +33,7 @@ impl Build {
             script: bin.join(build.script.as_str()),
             browser: bin.join(build.browser.as_str()),
             fonts: bin.join("fonts"),
+            root: bin,
         })
     }
 

@@ -229,6 +229,7 @@ fn plan(env: &[(OsString, OsString)], given: &Given, build: &Build) -> Result<Pl
         stdout: stdio(),
         stderr: Stdio::Inherit,
         private_tmp: Some(TMP.into()),
+        read_only: vec![build.root.clone()],
     })
 }
 

@@ -8,7 +8,7 @@ use sema_rules::auth::{AuthError, AuthRequest, REQUEST_LIMIT};
 use sema_rules::name::ConnectorName;
 use sema_rules::state::{CLEAN_PROFILE, STATE_LIMIT, StateError, check_storage_state};
 use sema_vault::error::Reason;
-use sema_vault::{Change, Secret, input::read_plain_file};
+use sema_vault::{Change, ConnectorDir, Secret, input::read_plain_file};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -47,6 +47,13 @@ pub(super) fn run(_args: &Args) -> Outcome {
         connector.path().display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Stores a clean profile where nothing is stored.
+pub(super) fn store_clean_profile(connector: &ConnectorDir) -> Result<(), Failure> {
+    let held = connector.lock_exclusive(&mut output::waiting)?;
+    let state = Secret::new(CLEAN_PROFILE.to_vec());
+    Ok(connector.write_group(&held, &changes(false, state)?)?)
 }
 
 /// The switch first: an `auth` that fails leaves the old login state.

@@ -1,7 +1,8 @@
 //! The commands of `sema-connector`.
 
 use super::{
-    Outcome, auth, clean, completions, install, list, man, mount, run, status, uninstall, unmount,
+    Outcome, attempt, auth, clean, completions, install, list, man, mount, run, status, uninstall,
+    unmount,
 };
 use clap::{Parser, Subcommand};
 
@@ -21,6 +22,7 @@ pub struct Launcher {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Try(attempt::Args),
     Status(status::Args),
     Run(run::Args),
     Install(install::NamedArgs),
@@ -36,6 +38,7 @@ enum Command {
 
 pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
+        Command::Try(args) => attempt::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Run(args) => run::run(args),
         Command::Install(args) => install::run_named(&args),

@@ -4,6 +4,7 @@
 //! output, talk to standard error, and nothing here repeats what a person typed where a secret
 //! could stand.
 
+mod attempt;
 pub mod auth;
 pub mod browser;
 pub mod browser_auth;

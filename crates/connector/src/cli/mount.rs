@@ -220,12 +220,28 @@ pub(super) fn foreign(config: &ConfigDir, name: &ConnectorName) -> Failure {
 }
 
 impl Mounted {
+    /// How an engine starts it: command, arguments, environment.
+    pub fn engine(&self) -> Result<serde_json::Value, Failure> {
+        let config = self.named_config()?;
+        let (name, entry) = (&self.name, &self.entry);
+        let engine = snippets::Engine {
+            name,
+            entry,
+            config: config.as_deref(),
+        };
+        Ok(engine.json())
+    }
+
+    /// The configuration directory, where an engine must be told of it.
+    fn named_config(&self) -> Result<Option<String>, Failure> {
+        let default = env::default_config_path();
+        let named = default.as_deref() != Some(self.config.path());
+        named.then(|| text(self.config.path())).transpose()
+    }
+
     /// Prints what was mounted, what it may see, and how a client is told about it.
     pub fn print(&self, json: bool) -> Outcome {
-        let default = env::default_config_path();
-        let config = (default.as_deref() != Some(self.config.path()))
-            .then(|| text(self.config.path()))
-            .transpose()?;
+        let config = self.named_config()?;
         let engine = snippets::Engine {
             name: &self.name,
             entry: &self.entry,

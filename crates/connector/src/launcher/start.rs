@@ -125,6 +125,7 @@ fn plan(settings: &Settings, group: &[(Handle, Secret, bool)], launch: &LaunchDi
         stdout: Stdio::Pipe,
         stderr: Stdio::Pipe,
         private_tmp: confined.then(|| TMP.into()),
+        read_only: Vec::new(),
     }
 }
 
