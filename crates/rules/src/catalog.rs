@@ -310,4 +310,29 @@ mod tests {
         the key a is given twice
         "#);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_catalog_that_is_read_is_written_as_it_means(
+            text in r#"\{("v":[1-9][0-9]{0,2},)?"connectors":\{("[a-z]{1,2}":(1|\{\}|\[ \])(,"[A-Z]":null)?)?\}(, "é": "x")?\}"#,
+        ) {
+            let catalog = Catalog::parse(text.as_bytes()).unwrap();
+            let written = catalog.to_text();
+            let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            proptest::prop_assert_eq!(value(&written), value(&text));
+            proptest::prop_assert_eq!(Catalog::parse(written.as_bytes()).unwrap().to_text(), written);
+        }
+
+        #[test]
+        fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+            let _ = Catalog::parse(&bytes);
+            let _ = crate::auth::AuthRequest::parse(&bytes);
+            let _ = crate::state::check_storage_state(&bytes);
+            let _ = crate::manifest::Manifest::parse(&bytes);
+            let _ = crate::policy::ToolPolicy::parse(&bytes);
+            for file in crate::policy::NOT_ENFORCED {
+                let _ = crate::policy::check_form(file, &bytes);
+            }
+        }
+    }
 }

@@ -3,6 +3,8 @@
 //! A `Dir` is a descriptor: whoever renames the path or puts a link in its place afterwards
 //! changes nothing for its holder. Names given to its methods are single components.
 
+use crate::bytes::{random_name, read_all, write_all};
+use crate::check::{self, Demand};
 use crate::error::{Reason, VaultError};
 use crate::fault;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,13 +32,6 @@ const OPEN_FILE: OFlags = OFlags::RDONLY
 pub struct Dir {
     fd: OwnedFd,
     path: PathBuf,
-}
-
-/// What a file must be before it is read.
-#[derive(Clone, Copy)]
-enum Demand {
-    Secret,
-    Policy,
 }
 
 impl Dir {
@@ -123,7 +118,7 @@ impl Dir {
             path: path.to_owned(),
         };
         let stat = dir.stat()?;
-        private(&stat, 0o700).map_err(|reason| VaultError::new(path, reason))?;
+        check::private(&stat, 0o700).map_err(|reason| VaultError::new(path, reason))?;
         Ok(Some(dir))
     }
 
@@ -223,7 +218,7 @@ impl Dir {
             Err(e) => return Err(VaultError::io(path(), "open it", e)),
         };
         let stat = rustix::fs::fstat(&fd).map_err(|e| VaultError::io(path(), "examine it", e))?;
-        check_file(&stat, demand).map_err(|reason| VaultError::new(path(), reason))?;
+        check::file(&stat, demand).map_err(|reason| VaultError::new(path(), reason))?;
         Ok(Some((fd, u64::try_from(stat.st_size).unwrap_or(0))))
     }
 
@@ -367,114 +362,6 @@ fn link_or_not(path: &Path, parent: Option<&OwnedFd>, e: Errno) -> Reason {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Reason::Link,
         _ => Reason::NotDirectory,
     }
-}
-
-/// Ours and closed to everybody else.
-fn private(stat: &Stat, want: u32) -> Result<(), Reason> {
-    owned(stat)?;
-    let mode = stat.st_mode & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(Reason::Exposed { mode, want });
-    }
-    Ok(())
-}
-
-fn owned(stat: &Stat) -> Result<(), Reason> {
-    let us = rustix::process::geteuid().as_raw();
-    if stat.st_uid == us {
-        return Ok(());
-    }
-    Err(Reason::Owner {
-        owner: stat.st_uid,
-        us,
-    })
-}
-
-fn check_file(stat: &Stat, demand: Demand) -> Result<(), Reason> {
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Reason::NotFile);
-    }
-    match demand {
-        Demand::Secret => {
-            private(stat, 0o600)?;
-            if stat.st_nlink > 1 {
-                return Err(Reason::HardLinked);
-            }
-            Ok(())
-        }
-        Demand::Policy => {
-            owned(stat)?;
-            let mode = stat.st_mode & 0o7777;
-            if mode & 0o022 != 0 {
-                Err(Reason::Writable { mode })
-            } else {
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Reads to the end, at most `limit` bytes. The buffer has its full size from the start: a secret
-/// that grows in a vector would leave copies behind.
-pub(crate) fn read_all(fd: impl AsFd, size: u64, limit: usize) -> Result<Vec<u8>, Reason> {
-    let failed = |source| Reason::Io {
-        doing: "read it",
-        source,
-    };
-    let mut bytes = vec![0; usize::try_from(size).unwrap_or(limit).min(limit) + 1];
-    let mut filled = 0;
-    loop {
-        if filled == bytes.len() {
-            if filled > limit {
-                zeroize::Zeroize::zeroize(&mut bytes);
-                return Err(Reason::TooLarge { limit });
-            }
-            let mut larger = vec![0; (filled * 2).min(limit + 1)];
-            larger[..filled].copy_from_slice(&bytes);
-            zeroize::Zeroize::zeroize(&mut bytes);
-            bytes = larger;
-        }
-        match rustix::io::read(&fd, &mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(failed(e)),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
-}
-
-/// Writes every byte.
-pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::write(fd, bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-/// `length` letters and digits from the kernel's random source.
-pub(crate) fn random_name(length: usize) -> String {
-    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let mut bytes = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            // Every kernel that runs us has the call: without it, a name from the process id
-            // still cannot overwrite anything, since files are created with EXCL.
-            Err(_) => return format!("p{}", rustix::process::getpid().as_raw_nonzero()),
-        }
-    }
-    bytes
-        .iter()
-        .map(|b| char::from(ALPHABET[usize::from(b % 32)]))
-        .collect()
 }
 
 #[cfg(test)]

@@ -142,6 +142,9 @@ impl VaultError {
                 ..
             } => Some("free some space on that disk".to_owned()),
             Reason::Io {
+                doing: "lock it", ..
+            } => Some("put the configuration directory on a local disk".to_owned()),
+            Reason::Io {
                 source: Errno::ROFS,
                 ..
             } => Some(

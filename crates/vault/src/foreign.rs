@@ -4,7 +4,8 @@
 //! nothing that exists is written over. Its names are bytes of its own choosing and are told as
 //! such.
 
-use crate::dir::{Dir, read_all};
+use crate::bytes::read_all;
+use crate::dir::Dir;
 use crate::error::{Reason, VaultError};
 use crate::secret::Secret;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -2,7 +2,7 @@
 //! secret, so they go straight into a [`Secret`], and a refusal tells the reason without the path:
 //! the path itself was read from somewhere that must not be repeated.
 
-use crate::dir::read_all;
+use crate::bytes::read_all;
 use crate::error::Reason;
 use crate::secret::Secret;
 use rustix::fd::{AsFd, OwnedFd};

@@ -3,7 +3,8 @@
 //! A launch is live while somebody holds the lock on its directory; the kernel lets it go when
 //! the launcher ends, however it ends. A dead launch's directory goes with the next sweep.
 
-use crate::dir::{Dir, Flush, TEMPORARY, random_name};
+use crate::bytes::random_name;
+use crate::dir::{Dir, Flush, TEMPORARY};
 use crate::error::VaultError;
 use crate::lock;
 use crate::secret::Secret;

@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod bytes;
+mod check;
 pub mod config;
 pub mod connector_dir;
 pub mod dir;

@@ -151,7 +151,7 @@ fn holder(fd: &OwnedFd) -> Option<u32> {
     let inode = rustix::fs::fstat(fd).ok()?.st_ino;
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
     let locks = rustix::fs::open("/proc/locks", flags, rustix::fs::Mode::empty()).ok()?;
-    let text = crate::dir::read_all(&locks, 4096, 1 << 20).ok()?;
+    let text = crate::bytes::read_all(&locks, 4096, 1 << 20).ok()?;
     holder_in(std::str::from_utf8(&text).ok()?, inode)
 }
 

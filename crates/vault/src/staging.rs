@@ -101,7 +101,7 @@ impl Staging {
         if connector.live_launches()?.is_empty() {
             self.connector.remove_tree(STAGING)?;
         } else {
-            let aside = format!("{ASIDE}{}", crate::dir::random_name(8));
+            let aside = format!("{ASIDE}{}", crate::bytes::random_name(8));
             self.connector.rename(STAGING, aside)?;
         }
         fault::point("install.removed");

@@ -40,7 +40,7 @@ fn empty(top: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     for inner in remove_files(&dir)? {
         // To move a directory the kernel writes its "..", so it must be ours to write.
         drop(open(dir.as_fd(), OsStr::from_bytes(inner.as_bytes()))?);
-        let up = format!(".swept-{}", crate::dir::random_name(16));
+        let up = format!(".swept-{}", crate::bytes::random_name(16));
         rustix::fs::renameat(&dir, &inner, top, up)?;
     }
     Ok(())

@@ -2,11 +2,13 @@
 
 use super::failure::Failure;
 use super::output::{self, Label};
+use super::unmount::MANIFEST_LIMIT;
 use super::{Outcome, env, input};
+use sema_rules::manifest::{self, Manifest};
 use sema_rules::name::{ConnectorName, Handle};
 use sema_rules::state::check_storage_state;
 use sema_vault::connector_dir::HANDLE_LIMIT;
-use sema_vault::{Change, Secret, input::read_any_file};
+use sema_vault::{Change, ConnectorDir, Secret, input::read_any_file};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,6 +65,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         args.handle,
         connector.path().display()
     ));
+    if !taken(&connector, &args.handle)? {
+        let (name, handle) = (&args.name, &args.handle);
+        output::labelled(
+            Label::Warning,
+            &format!(
+                "{name} does not take {handle}: mount it again with --require {handle} or --env {handle}"
+            ),
+        );
+    }
     if short {
         output::labelled(
             Label::Warning,
@@ -70,6 +81,17 @@ pub(super) fn run(args: &Args) -> Outcome {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the connector, if it is mounted, is given this handle.
+fn taken(connector: &ConnectorDir, handle: &Handle) -> Result<bool, Failure> {
+    let Some(text) = connector
+        .dir()
+        .read_policy(manifest::FILE, MANIFEST_LIMIT)?
+    else {
+        return Ok(true);
+    };
+    Ok(Manifest::parse(&text).map_or(true, |manifest| manifest.handles.contains(handle)))
 }
 
 impl Args {

@@ -21,6 +21,8 @@ pub(super) fn run<C: CommandFactory>(args: &Args) -> Outcome {
     let mut command = C::command();
     command.build();
     if let Some(dir) = &args.dir {
+        // Pages are for everybody.
+        rustix::process::umask(rustix::fs::Mode::WGRP | rustix::fs::Mode::WOTH);
         clap_mangen::generate_to(command, dir).map_err(|e| {
             Failure::failed(format_args!(
                 "{}: cannot write the pages: {e}",

@@ -614,6 +614,24 @@ fn any_connector_takes_a_secret() {
 }
 
 #[test]
+fn a_handle_that_the_connector_does_not_take_is_warned_of() {
+    let stage = Stage::new();
+    let mount = ["mount", "notes", "--require", "TOKEN", "--", "/bin/cat"];
+    assert_eq!(run(&mut stage.launcher(&mount), "").code, Some(0));
+    let auth = |handle| {
+        run(
+            &mut stage.launcher(&["auth", "notes", handle]),
+            "long enough",
+        )
+    };
+    insta::assert_snapshot!(auth("TOKEN").said(&stage), @"0: stored TOKEN in [STAGE]/config/connectors/notes");
+    insta::assert_snapshot!(auth("TOKENS").said(&stage), @"
+    0: stored TOKENS in [STAGE]/config/connectors/notes
+    warning: notes does not take TOKENS: mount it again with --require TOKENS or --env TOKENS
+    ");
+}
+
+#[test]
 fn a_refused_secret_is_not_repeated() {
     let stage = Stage::new();
     let auth = |args: &[&str], input: &str| {

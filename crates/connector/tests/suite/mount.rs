@@ -647,3 +647,19 @@ fn killed_at_any_step_mount_can_be_made_good() {
         );
     }
 }
+
+#[test]
+fn a_path_that_json_cannot_hold_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let stage = Stage::new();
+    let config = stage.path("").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let mut auth = stage.browser(&["auth"]);
+    assert_eq!(
+        run(auth.env("CONFIG_LOCAL_DIR", &config), "{}").code,
+        Some(0)
+    );
+    let mut mount = stage.browser(&["mount"]);
+    let done = run(mount.env("CONFIG_LOCAL_DIR", &config), "");
+    insta::assert_snapshot!(done.said(&stage), @"1: error: [STAGE]/caf�: the path is not UTF-8, which JSON cannot hold");
+    assert!(!config.join("catalog.json").exists());
+}

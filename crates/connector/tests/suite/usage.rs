@@ -1,6 +1,6 @@
 //! What both programs say about themselves.
 
-use crate::suite::stage::{BROWSER, LAUNCHER, Stage, run};
+use crate::suite::stage::{BROWSER, LAUNCHER, Stage, mode, run};
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -57,6 +57,7 @@ fn every_command_has_a_manual_page() {
         assert!(folder.join(format!("{name}.1")).exists());
         for command in commands(&stage, program) {
             let page = folder.join(format!("{name}-{command}.1"));
+            assert_eq!(mode(&page), 0o644);
             assert!(
                 fs::read_to_string(page).unwrap().contains(".SH EXTRA"),
                 "{command}"
