@@ -75,7 +75,7 @@ fn pieces(stream: &[u8], chunk: usize, mut take: impl FnMut(Piece<'_>)) {
     for part in stream.chunks(chunk) {
         splitter.space()[..part.len()].copy_from_slice(part);
         splitter.filled(part.len());
-        while let Some(piece) = splitter.next() {
+        while let Some(piece) = splitter.take() {
             take(piece);
         }
     }

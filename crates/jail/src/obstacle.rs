@@ -108,7 +108,11 @@ fn has_seccomp() -> bool {
 fn profile() -> Option<Obstacle> {
     let profile = read("/proc/self/attr/current")?;
     let free = profile.is_empty() || profile.starts_with("unconfined");
-    (!free).then(|| Obstacle::Profile(profile))
+    if free {
+        None
+    } else {
+        Some(Obstacle::Profile(profile))
+    }
 }
 
 /// The first mount below `/proc`: a covered part.

@@ -154,8 +154,8 @@ pub(crate) fn start(prepared: &Prepared, report: &OwnedFd) -> io::Result<Started
     // namespaces, and `pidfd` outlives the call.
     let pid = unsafe {
         let mut args: libc::clone_args = std::mem::zeroed();
-        args.flags = (namespaces | libc::CLONE_PIDFD) as u64;
-        args.exit_signal = libc::SIGCHLD as u64;
+        args.flags = u64::from((namespaces | libc::CLONE_PIDFD).cast_unsigned());
+        args.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
         args.pidfd = &raw mut pidfd as u64;
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
@@ -504,7 +504,7 @@ fn fork() -> Result<libc::pid_t, Fault> {
     // are safe after one.
     let pid = unsafe {
         let mut args: libc::clone_args = std::mem::zeroed();
-        args.exit_signal = libc::SIGCHLD as u64;
+        args.exit_signal = u64::from(libc::SIGCHLD.cast_unsigned());
         libc::syscall(libc::SYS_clone3, &args, size_of::<libc::clone_args>())
     };
     check(Step::Fork, i32::try_from(pid).unwrap_or(-1))

@@ -96,7 +96,7 @@ impl Splitter {
     }
 
     /// The next piece, or none until more is read.
-    pub fn next(&mut self) -> Option<Piece<'_>> {
+    pub fn take(&mut self) -> Option<Piece<'_>> {
         let found = memchr(b'\n', &self.buffer[self.searched..self.end]);
         let Some(found) = found else {
             self.searched = self.end;
@@ -205,7 +205,7 @@ mod tests {
             space[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
             splitter.filled(count);
-            while let Some(piece) = splitter.next() {
+            while let Some(piece) = splitter.take() {
                 take(piece);
             }
         }
@@ -243,7 +243,7 @@ mod tests {
         while told < 1 << 30 {
             let count = splitter.space().len();
             splitter.filled(count);
-            while let Some(Piece::Part { bytes, .. }) = splitter.next() {
+            while let Some(Piece::Part { bytes, .. }) = splitter.take() {
                 told += bytes.len();
             }
             assert!(

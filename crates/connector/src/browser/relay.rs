@@ -107,7 +107,7 @@ fn pump(from: BorrowedFd<'_>, way: &mut impl Way) -> Result<(), Errno> {
             break;
         }
         splitter.filled(count);
-        while let Some(piece) = splitter.next() {
+        while let Some(piece) = splitter.take() {
             way.take(piece)?;
         }
         way.flush()?;

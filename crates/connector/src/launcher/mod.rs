@@ -107,7 +107,7 @@ pub fn run(
     }
     launcher.start();
     let watch = watch::begin(&launcher);
-    let result = launcher.session.from_engine(input.as_fd());
+    let result = launcher.session.carry_engine(input.as_fd());
     drop(watch);
     launcher.end();
     match result {

@@ -40,7 +40,7 @@ impl LastWords {
                 break;
             }
             splitter.filled(count);
-            while let Some(piece) = splitter.next() {
+            while let Some(piece) = splitter.take() {
                 self.take(&piece, &mut pass);
             }
         }

@@ -1,8 +1,8 @@
 //! One session: the threads that carry lines between the engine and the connector.
 //!
 //! ```text
-//! engine ──▶ from_engine (the caller's thread) ──▶ connector
-//! engine ◀── from_connector (a thread a launch) ◀── connector
+//! engine ──▶ carry_engine (the caller's thread) ──▶ connector
+//! engine ◀── carry_connector (a thread a launch) ◀── connector
 //! ```
 //!
 //! Each direction blocks by itself: a side that does not read stops the other side's writer, and
@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// Carries the engine's lines until its stream ends.
-    pub(super) fn from_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(super) fn carry_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut long = Long::default();
         each_piece(input, |piece| match piece {
             Piece::Line(line) => self.engine_line(line),
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Carries the connector's lines until its stream ends.
-    pub(super) fn from_connector(
+    pub(super) fn carry_connector(
         &self,
         output: impl AsFd,
         outbox: &SyncSender<Vec<u8>>,
@@ -186,7 +186,7 @@ fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Piece<'_>)) -> Result<
             break;
         }
         splitter.filled(count);
-        while let Some(piece) = splitter.next() {
+        while let Some(piece) = splitter.take() {
             tell(piece);
         }
     }

@@ -181,7 +181,7 @@ fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Runn
     let own = Arc::clone(launcher);
     let reader = std::thread::spawn(move || {
         if let Some(stdout) = stdout {
-            _ = own.session.from_connector(stdout, &outbox);
+            _ = own.session.carry_connector(stdout, &outbox);
         }
         drop(heard);
     });
