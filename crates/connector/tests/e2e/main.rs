@@ -1,0 +1,11 @@
+//! The programs with the real upstream and the real browser. `cargo xtask test` installs the pinned
+//! build for these tests.
+
+#[cfg(test)]
+mod bare;
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod export;
+#[cfg(test)]
+mod start;
