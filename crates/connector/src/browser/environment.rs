@@ -38,6 +38,8 @@ pub(crate) struct Places<'p> {
     pub(crate) libraries: &'p Path,
     /// The folder of `fonts.conf`.
     pub(crate) fonts: &'p Path,
+    /// The folder in which the C library finds the languages.
+    pub(crate) locales: Option<&'p Path>,
     /// What `/etc/localtime` links to.
     pub(crate) localtime: Option<&'p Path>,
 }
@@ -62,6 +64,9 @@ pub(crate) fn upstream(
     {
         set("TZ", zone.as_os_str());
     }
+    if let Some(locales) = places.locales {
+        set("LOCPATH", locales.as_os_str());
+    }
     set("HOME", places.home.as_os_str());
     set("TMPDIR", places.tmp.as_os_str());
     set("PWTEST_SOCKETS_DIR", places.tmp.as_os_str());
@@ -80,7 +85,7 @@ fn value<'e>(own: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
 }
 
 /// `LC_ALL` and `LANG`, of which the first that names a language counts.
-fn language(own: &[(OsString, OsString)]) -> Vec<(&'static str, &OsStr)> {
+pub(crate) fn language(own: &[(OsString, OsString)]) -> Vec<(&'static str, &OsStr)> {
     let mut language: Vec<_> = ["LC_ALL", "LANG"]
         .into_iter()
         .filter_map(|name| Some((name, value(own, name)?)))
@@ -121,6 +126,7 @@ mod tests {
             tmp: Path::new("/.t"),
             libraries: Path::new("/b/chrome/lib"),
             fonts: Path::new("/l/home/.fonts"),
+            locales: Some(Path::new("/l/home/locale")),
             localtime: localtime.map(Path::new),
         };
         let env = upstream(&own, places).into_iter();
@@ -156,6 +162,7 @@ mod tests {
         SSL_CERT_FILE=/ca.pem
         LC_ALL=fr_FR.UTF-8
         LANG=de_DE.UTF-8
+        LOCPATH=/l/home/locale
         HOME=/l/home
         TMPDIR=/.t
         PWTEST_SOCKETS_DIR=/.t
@@ -184,7 +191,7 @@ mod tests {
             let made = made(&own, None);
             let language: Vec<_> = made
                 .iter()
-                .filter(|pair| pair.starts_with('L') && !pair.starts_with("LD_"))
+                .filter(|pair| pair.starts_with("LANG") || pair.starts_with("LC_"))
                 .collect();
             assert_eq!(language, [expected], "{own:?}");
         }

@@ -9,9 +9,10 @@ use super::saved::Store;
 use super::table::{self, Export, Launch};
 use super::{EXPORT, NAME, STATE, fonts};
 use crate::cli::failure::Failure;
+use rustix::io::Errno;
 use sema_jail::{Child, Exit, Plan, StartError, Stdio, StopSignals};
 use sema_rules::state::check_storage_state;
-use sema_vault::{ConfigDir, ConnectorDir, Dir, Secret};
+use sema_vault::{ConfigDir, ConnectorDir, Dir, Secret, VaultError};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 /// Where the upstream's own temporary folder appears: short, because Chromium and the upstream put
 /// sockets below it, whose paths hold 107 bytes.
 const TMP: &str = "/.sema-tmp";
+/// Where the C library's own UTF-8 locale lies.
+const CHARACTERS: [&str; 2] = ["/usr/lib/locale/C.utf8", "/usr/lib64/locale/C.utf8"];
 const AUTH: &str = "echo '{}' | sema-connector-browser auth";
 const LAUNCHER: &str = "start it through the launcher: sema-connector run browser";
 
@@ -201,8 +204,10 @@ fn plan(env: &[(OsString, OsString)], given: &Given, build: &Build) -> Result<Pl
     )?;
     let localtime = rustix::fs::readlink("/etc/localtime", Vec::new()).ok();
     let localtime = localtime.and_then(|link| link.into_string().ok());
+    let locales = locales(env, &home)?;
     let places = Places {
         home: home.path(),
+        locales: locales.as_ref().map(Dir::path),
         tmp: Path::new(TMP),
         libraries: &build.libraries(),
         fonts: home.path(),
@@ -231,6 +236,31 @@ fn plan(env: &[(OsString, OsString)], given: &Given, build: &Build) -> Result<Pl
         private_tmp: Some(TMP.into()),
         read_only: vec![build.root.clone()],
     })
+}
+
+/// Makes a folder of locales in which each language that the upstream is told is the machine's
+/// `C.UTF-8` by another name. A language that the machine does not have would leave the browser in
+/// the locale `C`, in which every download with a name beyond ASCII is called `download`.
+fn locales(env: &[(OsString, OsString)], home: &Dir) -> Result<Option<Dir>, Failure> {
+    let is_there = |path: &&&str| rustix::fs::stat(**path).is_ok();
+    let Some(characters) = CHARACTERS.iter().find(is_there) else {
+        return Ok(None);
+    };
+    let locales = home.create_sub("locale")?;
+    for (_, name) in environment::language(env) {
+        let is_name = Path::new(name).file_name() == Some(name);
+        if !is_name {
+            continue;
+        }
+        match rustix::fs::symlinkat(*characters, locales.fd(), name) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => {
+                let path = locales.path().join(name);
+                return Err(VaultError::io(path, "make a link", error).into());
+            }
+        }
+    }
+    Ok(Some(locales))
 }
 
 /// Hands stop signals on to the upstream, which closes its browser and ends. Where it has ended

@@ -89,6 +89,7 @@ fn the_upstream_gets_the_table_and_an_environment_of_its_own() {
     TZ=Asia/Tokyo
     NO_PROXY=localhost
     LANG=en_US.UTF-8
+    LOCPATH=DIR/launches/ID/home/locale
     HOME=DIR/launches/ID/home
     TMPDIR=/.sema-tmp
     PWTEST_SOCKETS_DIR=/.sema-tmp

@@ -8,4 +8,6 @@ mod browser;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod start;
