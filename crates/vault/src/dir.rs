@@ -378,6 +378,7 @@ mod tests {
 
     fn put(dir: &Dir, name: &str, bytes: &[u8], mode: u32) {
         let path = dir.path().join(name);
+        let _ = fs::remove_file(&path);
         fs::write(&path, bytes).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }

@@ -119,6 +119,12 @@ impl VaultError {
     pub fn hint(&self) -> Option<String> {
         let text = self.path.to_string_lossy();
         let path = quote::shell(&text);
+        // What would mend `/` or `/etc` would be worse than what it mends.
+        if self.is_refusal() && self.path.components().count() <= 2 {
+            return Some(
+                "name a directory of its own: export CONFIG_LOCAL_DIR=/absolute/path".to_owned(),
+            );
+        }
         match &self.reason {
             Reason::Link => Some(format!(
                 "put the real file or directory in its place, or remove the link: rm {path}"
@@ -126,10 +132,6 @@ impl VaultError {
             Reason::Owner { us, .. } => Some(format!(
                 "run this as its owner, or give it to you: chown {us} {path}"
             )),
-            // Closing `/` or `/etc` would be worse than what it mends.
-            Reason::Exposed { want: 0o700, .. } if self.path.components().count() <= 2 => Some(
-                "name a directory of its own: export CONFIG_LOCAL_DIR=/absolute/path".to_owned(),
-            ),
             Reason::Exposed { want, .. } => Some(format!("chmod {want:o} {path}")),
             Reason::Writable { .. } => Some(format!("chmod go-w {path}")),
             Reason::HardLinked => Some(format!("remove it and store it again: rm {path}")),

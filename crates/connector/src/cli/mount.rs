@@ -105,7 +105,7 @@ fn find_command(word: &str) -> Result<String, Failure> {
         return program(Path::new(word));
     }
     if word.contains('/') {
-        let here = env::current_dir()?.join(word);
+        let here = env::current_dir()?.join(word.trim_start_matches("./"));
         return Err(
             Failure::refused("COMMAND is a relative path").hint(format_args!(
                 "name it by its absolute path: {}",

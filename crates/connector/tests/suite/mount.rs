@@ -456,7 +456,7 @@ fn what_mount_refuses() {
     1: error: --read '[STAGE]/missing': does not exist
     hint: name one file or folder that the program needs, by its absolute path
     1: error: COMMAND is a relative path
-    hint: name it by its absolute path: /work/wt/store2/crates/connector/./server
+    hint: name it by its absolute path: '[STAGE]/home/server'
     1: error: COMMAND is not found in PATH
     hint: name the program by its absolute path
     1: error: [STAGE]/missing: is not a program that can be run

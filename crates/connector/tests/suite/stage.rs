@@ -49,6 +49,7 @@ impl Stage {
         let mut command = Command::new(program);
         command
             .args(args)
+            .current_dir(self.path("home"))
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.path("home"))
@@ -94,12 +95,7 @@ impl Done {
 }
 
 pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Done {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = spawn(command);
     // A program that refuses early closes its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_ref());
     let output = child.wait_with_output().unwrap();
@@ -107,6 +103,23 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Done {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Starts the program. One that was copied a moment ago is busy for as long as a process forked
+/// meanwhile by another test still holds the descriptor that wrote it.
+fn spawn(command: &mut Command) -> std::process::Child {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    loop {
+        match command.spawn() {
+            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            child => return child.unwrap(),
+        }
     }
 }
 
