@@ -95,7 +95,7 @@ impl ConnectorDir {
         let open = |flags| rustix::fs::openat(self.dir.fd(), name, flags, mode);
         // A directory on a read-only disk that has a lock file can still be read.
         let fd = match open(flags | OFlags::CREATE) {
-            Err(Errno::ROFS) => open(flags),
+            Err(Errno::ROFS) => open(flags).map_err(|_| Errno::ROFS),
             other => other,
         };
         match fd {

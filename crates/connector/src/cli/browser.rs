@@ -3,7 +3,7 @@
 
 use super::{
     Outcome, browser_auth, browser_mount, browser_status, completions, env, install, keep, list,
-    man, unmount,
+    man, pin, unmount,
 };
 use clap::{Parser, Subcommand};
 
@@ -23,6 +23,7 @@ pub struct Browser {
 enum Command {
     Status(browser_status::Args),
     Install(install::Args),
+    Pin(pin::Args),
     Keep(keep::Args),
     Auth(browser_auth::Args),
     Mount(browser_mount::Args),
@@ -40,6 +41,7 @@ pub(super) fn run(browser: Browser) -> Outcome {
     match command {
         Command::Status(args) => browser_status::run(&args),
         Command::Install(args) => install::run(&args),
+        Command::Pin(args) => pin::run(&args),
         Command::Auth(args) => browser_auth::run(&args),
         Command::Mount(args) => browser_mount::run(&args),
         Command::Unmount(args) => unmount::run_browser(&args),

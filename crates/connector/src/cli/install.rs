@@ -137,9 +137,12 @@ pub(super) fn browser() -> Result<ConnectorName, Failure> {
 
 /// The build that this program carries; in a debug build a test may name another lock file.
 pub(super) fn carried() -> Result<Build, Failure> {
-    Ok(locks::carried(
-        env::test_var("SEMA_LOCK_FILE").map(PathBuf::from),
-    )?)
+    Ok(locks::carried(test_lock())?)
+}
+
+/// Another lock file, which only a debug build has a name for.
+pub(super) fn test_lock() -> Option<PathBuf> {
+    env::test_var("SEMA_LOCK_FILE").map(PathBuf::from)
 }
 
 /// This machine's platform; in a debug build a test may name another.

@@ -23,6 +23,7 @@ pub mod list;
 pub mod man;
 pub mod mount;
 pub mod output;
+pub mod pin;
 mod run;
 mod snippets;
 mod status;

@@ -13,7 +13,7 @@ use std::io::Read;
 /// The bytes of an archive if it is there and has the pinned hash; another file under its name is
 /// an error that names both hashes.
 pub(super) fn pinned(folder: &Dir, archive: &Archive) -> Result<Option<Vec<u8>>, InstallError> {
-    let Some(bytes) = read(folder, archive)? else {
+    let Some(bytes) = read(folder, archive.file.as_str(), archive.bytes)? else {
         return Ok(None);
     };
     let seen = hash::sha256(&bytes);
@@ -49,16 +49,30 @@ fn other(
     .into()
 }
 
-fn read(folder: &Dir, archive: &Archive) -> Result<Option<Vec<u8>>, InstallError> {
-    let name = archive.file.as_str();
+/// The bytes of a file that should hold `bytes` of them; of a longer one, one more.
+pub(super) fn read(folder: &Dir, name: &str, bytes: u64) -> Result<Option<Vec<u8>>, InstallError> {
     let Some(file) = open(folder, name)? else {
         return Ok(None);
     };
-    let mut bytes = Vec::with_capacity(usize::try_from(archive.bytes).unwrap_or(0));
-    // One byte more than pinned makes another hash of a longer file.
-    let read = file.take(archive.bytes + 1).read_to_end(&mut bytes);
+    let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+    let read = file.take(bytes + 1).read_to_end(&mut content);
     read.map_err(|error| VaultError::io(folder.path().join(name), "read it", errno(&error)))?;
-    Ok(Some(bytes))
+    Ok(Some(content))
+}
+
+/// The bytes of a small file in a tree that was just unpacked.
+pub(super) fn read_below(tree: &Dir, path: &str) -> Result<Vec<u8>, InstallError> {
+    Ok(read(tree, path, 1 << 20)?.unwrap_or_default())
+}
+
+/// Whether a file of such a tree is a program of this kind of machine, by its mode and first bytes.
+pub(super) fn is_program(tree: &Dir, path: &str) -> Result<bool, InstallError> {
+    let Ok(stat) = rustix::fs::statat(tree.fd(), path, AtFlags::SYMLINK_NOFOLLOW) else {
+        return Ok(false);
+    };
+    let start = read(tree, path, 3)?.unwrap_or_default();
+    let known = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
+    Ok(stat.st_mode & 0o100 != 0 && known.iter().any(|magic| start == *magic))
 }
 
 fn open(folder: &Dir, name: &str) -> Result<Option<File>, VaultError> {

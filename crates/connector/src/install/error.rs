@@ -50,9 +50,7 @@ pub enum InstallError {
         files: Vec<String>,
     },
     /// What an archive holds.
-    #[error(
-        "{file} is not an archive that may be unpacked, the build was not changed: it {reason}"
-    )]
+    #[error("{file} is refused, nothing was unpacked: {reason}")]
     Contents {
         /// The archive.
         file: String,
@@ -141,7 +139,7 @@ impl InstallError {
                 "free {} there, or name a directory on another disk in CONFIG_LOCAL_DIR",
                 bytes(needed.saturating_sub(*free))
             ),
-            Self::Full { .. } => "free them and run install again, it goes on where this one ended".into(),
+            Self::Full { .. } => "free that much there and run install again, it goes on where this one ended".into(),
             Self::Live { .. } => "end the sessions of the engine that use it, then try again".into(),
             Self::Pin(_, hint) => (*hint).into(),
             Self::Tree(TreeError::Vault(error)) | Self::Vault(error) => return error.hint(),

@@ -21,7 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(super) struct Wanted {
     pub(super) file: String,
     pub(super) bytes: u64,
-    pub(super) sha256: Sha256,
+    /// None where nobody has pinned it yet.
+    pub(super) sha256: Option<Sha256>,
     pub(super) places: Vec<Place>,
 }
 
@@ -29,10 +30,8 @@ pub(super) struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The connection could not be made, for a reason that another try does not mend.
-    #[error("{file} was not fetched: {source}")]
+    #[error("cannot fetch: {source}")]
     Http {
-        /// The archive.
-        file: String,
         /// Why.
         source: HttpError,
     },
@@ -220,13 +219,13 @@ impl Fetch<'_> {
 
     fn check(&self, place: &Place, part: &Part) -> Result<(), FetchError> {
         let seen = part.sha256();
-        if seen == self.wanted.sha256 {
+        let Some(pinned) = self.wanted.sha256.filter(|pinned| *pinned != seen) else {
             return Ok(());
-        }
+        };
         Err(FetchError::Hash {
             file: self.wanted.file.clone(),
             kind: "sha256",
-            expected: self.wanted.sha256.to_string(),
+            expected: pinned.to_string(),
             seen: seen.to_string(),
             place: place.to_string(),
         })
@@ -321,7 +320,7 @@ impl Fetch<'_> {
             validator: validator.clone(),
         };
         let answer = self.client.get(url, authorization.as_ref(), &ask);
-        let answer = answer.map_err(|error| self.sort(error))?;
+        let answer = answer.map_err(Self::sort)?;
         if let Some(end) = self.begin(&answer, part)? {
             return Ok(end);
         }
@@ -341,16 +340,16 @@ impl Fetch<'_> {
                 Ok(None)
             }
             206 => {
-                let (from, total) = answer.range().unwrap_or((u64::MAX, None));
+                let (from, total) = answer.range();
                 self.same_size(&place, total)?;
-                if from != part.written() {
+                if from != Some(part.written()) {
                     part.restart()?;
                     return Err(again(format!("{place} sends another part than asked for")));
                 }
                 Ok(None)
             }
             416 => {
-                self.same_size(&place, answer.range().and_then(|(_, total)| total))?;
+                self.same_size(&place, answer.range().1)?;
                 part.restart()?;
                 Err(again(format!("{place} has no such part")))
             }
@@ -394,14 +393,11 @@ impl Fetch<'_> {
         }
     }
 
-    fn sort(&self, error: HttpError) -> Trouble {
+    fn sort(error: HttpError) -> Trouble {
         if error.is_transient() {
             return again(error.to_string());
         }
-        Trouble::Final(FetchError::Http {
-            file: self.wanted.file.clone(),
-            source: error,
-        })
+        Trouble::Final(FetchError::Http { source: error })
     }
 
     fn same_size(&self, place: &str, total: Option<u64>) -> Result<(), Trouble> {

@@ -250,14 +250,16 @@ impl Answer {
         self.header("content-length")?.trim().parse().ok()
     }
 
-    /// `Content-Range: bytes FROM-TO/TOTAL` as FROM and TOTAL.
-    pub fn range(&self) -> Option<(u64, Option<u64>)> {
-        let (span, total) = self
-            .header("content-range")?
-            .strip_prefix("bytes ")?
-            .split_once('/')?;
-        let from = span.split_once('-')?.0.trim().parse().ok()?;
-        Some((from, total.trim().parse().ok()))
+    /// `Content-Range: bytes FROM-TO/TOTAL`, or `bytes */TOTAL`, as FROM and TOTAL.
+    pub fn range(&self) -> (Option<u64>, Option<u64>) {
+        let range = self
+            .header("content-range")
+            .and_then(|text| text.strip_prefix("bytes "));
+        let Some((span, total)) = range.and_then(|range| range.split_once('/')) else {
+            return (None, None);
+        };
+        let from = span.split('-').next().unwrap_or_default();
+        (from.trim().parse().ok(), total.trim().parse().ok())
     }
 
     /// What the server calls this state of the file, if it can be used in `If-Range`.
@@ -335,12 +337,11 @@ fn explain_tls(error: &rustls::Error, host: String) -> HttpError {
     let fault = match fault {
         Fault::Expired | Fault::ExpiredContext { .. } => "expired",
         Fault::NotValidYet | Fault::NotValidYetContext { .. } => "not valid yet",
-        other => {
-            return HttpError::Certificate {
-                host,
-                reason: other.to_string(),
-            };
+        Fault::UnknownIssuer => return untrusted(host, "no authority known here issued it"),
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => {
+            return untrusted(host, "it is for another host");
         }
+        other => return untrusted(host, &other.to_string()),
     };
     HttpError::Dates {
         host,
@@ -349,12 +350,18 @@ fn explain_tls(error: &rustls::Error, host: String) -> HttpError {
     }
 }
 
+fn untrusted(host: String, reason: &str) -> HttpError {
+    let reason = reason.to_owned();
+    HttpError::Certificate { host, reason }
+}
+
 /// What a failed read of a body means.
 pub(super) fn broken(error: &io::Error, host: &str) -> String {
-    match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => format!("{host} sends nothing more"),
-        _ => format!("the connection to {host} broke: {error}"),
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    if let Some(ureq::Error::Timeout(_)) = inner {
+        return format!("{host} sends nothing more");
     }
+    format!("the connection to {host} broke: {error}")
 }
 
 /// A moment as `2026-12-01 16:18 UTC`.

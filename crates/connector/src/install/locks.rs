@@ -11,7 +11,7 @@ pub const KEY: &str = "playwright-mcp";
 /// The name of both files.
 pub const FILE: &str = "binaries.lock.json";
 
-const CARRIED: &[u8] = include_bytes!("../../../../binaries.lock.json");
+pub(super) const CARRIED: &[u8] = include_bytes!("../../../../binaries.lock.json");
 const LIMIT: usize = 1 << 20;
 
 /// Which browser a build holds.
@@ -27,17 +27,19 @@ pub enum Browser {
 /// The build that this program pins. A test names another lock file; a release build has no way
 /// to.
 pub fn carried(other: Option<PathBuf>) -> Result<Build, InstallError> {
-    let (path, text) = match other.filter(|_| cfg!(debug_assertions)) {
-        None => (PathBuf::from(FILE), CARRIED.to_vec()),
-        Some(path) => {
-            let text = super::files::read_small(&path)
-                .ok()
-                .flatten()
-                .unwrap_or_default();
-            (path, text)
-        }
-    };
-    read(path, &text)
+    let path = other.clone().unwrap_or_else(|| PathBuf::from(FILE));
+    read(path, &carried_text(other))
+}
+
+/// The text of that lock.
+pub fn carried_text(other: Option<PathBuf>) -> Vec<u8> {
+    match other.filter(|_| cfg!(debug_assertions)) {
+        None => CARRIED.to_vec(),
+        Some(path) => super::files::read_small(&path)
+            .ok()
+            .flatten()
+            .unwrap_or_default(),
+    }
 }
 
 /// The build that `pin` wrote, if it did.
@@ -62,7 +64,7 @@ pub fn of(
     }
 }
 
-fn read(path: PathBuf, text: &[u8]) -> Result<Build, InstallError> {
+pub(super) fn read(path: PathBuf, text: &[u8]) -> Result<Build, InstallError> {
     let lock = Lock::parse(text).map_err(|source| InstallError::Lock {
         path: path.clone(),
         source,

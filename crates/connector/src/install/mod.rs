@@ -14,6 +14,7 @@ pub mod http;
 pub mod installed;
 pub mod locks;
 mod part;
+pub mod pin;
 pub mod progress;
 pub mod removal;
 pub mod sources;

@@ -20,6 +20,38 @@ pub(super) fn of(dir: &Dir) -> u64 {
     entries(dir.fd(), &mut BTreeSet::new())
 }
 
+/// The bytes of all files below `name`, and how many entries there are.
+pub(super) fn content(dir: &Dir, name: &str) -> (u64, u32) {
+    let mut total = (0, 0);
+    if let Ok(name) = std::ffi::CString::new(name) {
+        count(dir.fd(), &name, &mut total);
+    }
+    total
+}
+
+fn count(folder: BorrowedFd<'_>, name: &CStr, total: &mut (u64, u32)) {
+    let Ok(stat) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return;
+    };
+    total.1 += 1;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        total.0 += u64::try_from(stat.st_size).unwrap_or(0);
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(inner) = rustix::fs::openat(folder, name, flags, Mode::empty()) else {
+        return;
+    };
+    let Ok(names) = rustix::fs::Dir::read_from(&inner) else {
+        return;
+    };
+    for found in names.flatten() {
+        if !matches!(found.file_name().to_bytes(), b"." | b"..") {
+            count(inner.as_fd(), found.file_name(), total);
+        }
+    }
+}
+
 fn entry(folder: BorrowedFd<'_>, name: &CStr, seen: &mut BTreeSet<u64>) -> u64 {
     let Ok(stat) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return 0;

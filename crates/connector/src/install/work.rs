@@ -147,7 +147,7 @@ impl Work<'_> {
         Ok(Wanted {
             file,
             bytes: archive.bytes,
-            sha256: archive.sha256,
+            sha256: Some(archive.sha256),
             places,
         })
     }

@@ -2,5 +2,10 @@ pub(crate) mod stage;
 pub(crate) mod terminal;
 
 mod auth;
+mod install;
+mod machine;
 mod mount;
+mod pin;
+mod registry;
+mod tls;
 mod usage;
