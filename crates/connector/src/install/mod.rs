@@ -87,6 +87,11 @@ pub fn this_platform() -> Platform {
     Platform::of(std::env::consts::OS, std::env::consts::ARCH)
 }
 
+/// What a connector's directory takes on the disk, in bytes: the build, its archives, leftovers.
+pub fn disk_used(connector: &ConnectorDir) -> u64 {
+    usage::of(connector.dir())
+}
+
 /// Installs a build, unless it is there and whole.
 pub fn install(order: &Order<'_>, connector: &ConnectorDir) -> Result<Done, InstallError> {
     let plan = plan(order, connector)?;

@@ -33,7 +33,11 @@ impl Progress {
     pub fn new(talk: Talk) -> Self {
         let bars = (talk == Talk::Auto && io::stderr().is_terminal()).then(|| {
             let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-            let total = all.add(ProgressBar::new(0).with_style(style("total")));
+            let total = all.add(
+                ProgressBar::new(0)
+                    .with_style(style("total"))
+                    .with_prefix("total"),
+            );
             (all, total)
         });
         Self {
@@ -91,7 +95,10 @@ impl Bar<'_> {
     pub fn at(&mut self, bytes: u64) {
         if let (Some(bar), Some((_, total))) = (&self.bar, &self.all.bars) {
             bar.set_position(bytes);
-            total.set_position((total.position() + bytes).saturating_sub(self.counted));
+            match bytes.checked_sub(self.counted) {
+                Some(more) => total.inc(more),
+                None => total.dec(self.counted - bytes),
+            }
         }
         self.counted = bytes;
     }
@@ -122,10 +129,10 @@ impl Bar<'_> {
 fn style(kind: &str) -> ProgressStyle {
     let template = match kind {
         "total" => {
-            "{prefix:26!}{wide_bar:.cyan/dim} {bytes:>10} of {total_bytes:>10} {eta:>4} {msg}"
+            "{prefix:26!}{wide_bar:.cyan/dim} {decimal_bytes:>9} of {decimal_total_bytes:>9} {eta:>4} {msg}"
         }
         _ => {
-            "{prefix:26!}{wide_bar:.cyan/dim} {bytes:>10} of {total_bytes:>10} {bytes_per_sec:>12} {msg}"
+            "{prefix:26!}{wide_bar:.cyan/dim} {decimal_bytes:>9} of {decimal_total_bytes:>9} {decimal_bytes_per_sec:>11} {msg}"
         }
     };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())

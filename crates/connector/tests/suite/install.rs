@@ -760,7 +760,7 @@ fn unshared(machine: &Machine, script: &str) -> Said {
 #[test]
 fn a_disk_without_room_is_said_before_anything_is_fetched() {
     let machine = Machine::new();
-    let script = "umask 077; mkdir -m 700 -p $1/config; mount -t tmpfs -o size=1m,mode=700 x $1/config; exec $2 install";
+    let script = "umask 077; mkdir -m 700 -p \"$1/config\"; mount -t tmpfs -o size=1m,mode=700 x \"$1/config\"; exec \"$2\" install";
     let refusal = unshared(&machine, script).refusal();
     let free = refusal.replace(char::is_numeric, "N");
     assert_snapshot!(free, @"
@@ -775,8 +775,8 @@ fn a_disk_without_room_is_said_before_anything_is_fetched() {
 fn a_disk_that_fills_up_is_said_when_it_happens() {
     let machine = Machine::new();
     machine.registry.script(CHROME, [Act::Stall(1000)]);
-    let script = "umask 077; mkdir -m 700 -p $1/config; mount -t tmpfs -o size=4m,mode=700 x $1/config; \
-        (sleep 0.2; dd if=/dev/zero of=$1/config/fill bs=64k 2>/dev/null || true) & exec $2 install";
+    let script = "umask 077; mkdir -m 700 -p \"$1/config\"; mount -t tmpfs -o size=4m,mode=700 x \"$1/config\"; \
+        (sleep 0.2; dd if=/dev/zero of=\"$1/config/fill\" bs=64k 2>/dev/null || true) & exec \"$2\" install";
     let refusal = unshared(&machine, script).refusal();
     assert_snapshot!(refusal.replace(char::is_numeric, "N"), @"
     N
@@ -788,8 +788,8 @@ fn a_disk_that_fills_up_is_said_when_it_happens() {
 #[test]
 fn a_read_only_directory_is_said() {
     let machine = Machine::new();
-    let script = "umask 077; mkdir -m 700 -p $1/config; mount -t tmpfs -o size=1m,mode=700 x $1/config; \
-        mkdir -m 700 -p $1/config/connectors/browser; mount -o remount,ro $1/config; exec $2 install";
+    let script = "umask 077; mkdir -m 700 -p \"$1/config\"; mount -t tmpfs -o size=1m,mode=700 x \"$1/config\"; \
+        mkdir -m 700 -p \"$1/config/connectors/browser\"; mount -o remount,ro \"$1/config\"; exec \"$2\" install";
     assert_snapshot!(unshared(&machine, script).refusal(), @"
     2
     error: [DIR]/config/connectors/browser/.install.lock: cannot open it: Read-only file system (os error 30)

@@ -34,7 +34,10 @@ impl Machine {
     }
 
     pub(super) fn with(registry: Registry) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("sema é ")
+            .tempdir()
+            .unwrap();
         std::fs::create_dir(folder.path().join("home")).unwrap();
         let archives = archives("1");
         let mut machine = Self {

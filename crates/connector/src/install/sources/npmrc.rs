@@ -146,8 +146,10 @@ fn variable_key(key: &str) -> String {
     if key.starts_with("//") || key.starts_with('@') {
         return key.to_owned();
     }
-    let (first, rest) = key.split_at(key.len().min(1));
-    format!("{first}{}", rest.replace('_', "-")).to_ascii_lowercase()
+    let mut characters = key.chars();
+    let first: String = characters.next().into_iter().collect();
+    let rest = characters.as_str().replace('_', "-");
+    format!("{first}{rest}").to_ascii_lowercase()
 }
 
 /// `${NAME}` is the variable, and stays as written when there is none; `${NAME?}` is then empty.
@@ -294,5 +296,30 @@ mod tests {
         let config = file("//r.example/:_authToken=hunter2\n");
         let found = config.authorization(&Url::parse("https://r.example/x").unwrap());
         assert_eq!(format!("{found:?}"), "Some(Authorization(withheld))");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_file_and_any_variable_is_read(
+            text in "(?s).{0,200}",
+            name in "(?i:npm_config_).{0,20}",
+            value in "[${}?\\\\\"';#a ]{0,20}",
+        ) {
+            let variables = BTreeMap::from([(name, value.clone())]);
+            let file = Layer::from_file(&format!("{text}\nk={value}\n"), &variables);
+            let config = NpmConfig::new(vec![Layer::from_variables(&variables), file]);
+            config.registry(Some(&text));
+            if let Ok(url) = Url::parse(&text) {
+                config.authorization(&url);
+            }
+        }
+
+        #[test]
+        fn an_address_reads_back_as_it_prints(text in "(https?|ftp)://[a-z.:@/?#\\[\\]0-9é]{0,30}", to in ".{0,20}") {
+            if let Ok(url) = Url::parse(&text) {
+                proptest::prop_assert_eq!(Url::parse(&url.to_string()), Ok(url.clone()));
+                let _ = url.join(&to);
+            }
+        }
     }
 }
