@@ -10,7 +10,10 @@ mod entries {
     use proptest::prelude::*;
     use std::path::Path;
 
-    const ENTRIES: [(&str, fn(&[u8])); 5] = [
+    /// A fuzz target: it takes any bytes.
+    type Entry = fn(&[u8]);
+
+    const ENTRIES: [(&str, Entry); 5] = [
         ("state", documents::state),
         ("auth", documents::auth),
         ("manifest", documents::manifest),
