@@ -201,6 +201,43 @@ fn what_is_read_only_cannot_be_changed() {
     assert!(kept.join("inner").exists() && free.join("a").exists());
 }
 
+/// What stands in the way of a test binary that is started in changed surroundings.
+#[test]
+fn each_obstacle_is_named_with_its_fix() {
+    if std::env::var_os("SEMA_JAIL_OBSTACLE").is_some() {
+        let obstacle = obstacles().unwrap_err();
+        println!("obstacle: {obstacle} | {}", obstacle.hint());
+        assert!(confined(shell("exit 0")).is_err());
+        return;
+    }
+    let named = |script: &str| {
+        let output = std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+            .arg(format!(
+                "{script} && exec \"$0\" --exact each_obstacle_is_named_with_its_fix --nocapture"
+            ))
+            .arg(std::env::current_exe().unwrap())
+            .env("SEMA_JAIL_OBSTACLE", "1")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.split("obstacle: ").nth(1));
+        line.unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    assert_eq!(
+        named("mount -t tmpfs masked /proc/fs"),
+        "a fresh /proc is forbidden: /proc/fs is masked | start the container with --security-opt \
+         systempaths=unconfined (Docker), or with procMount: Unmasked (Kubernetes)"
+    );
+    assert_eq!(
+        named("echo 0 > /proc/sys/user/max_user_namespaces"),
+        "user namespaces are forbidden: the sysctl user.max_user_namespaces is 0 | as root: \
+         sysctl -w user.max_user_namespaces=15000"
+    );
+}
+
 #[test]
 fn fifty_starts_leave_nothing() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();

@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         };
         status["build"] = pinned(&dir, depth)?;
     }
-    let broken = !status["build"]["refused"].is_null();
+    let broken = status["state"] == "failed" || !status["build"]["refused"].is_null();
     if args.json {
         output::json(&status)?;
     } else {

@@ -111,6 +111,19 @@ impl Client {
         Ok(Answer { text, image })
     }
 
+    /// Why the launcher offers no tool, in the words of its status.
+    pub(super) fn why_no_tools(&mut self) -> Result<Failure, Failure> {
+        let uri = format!("sema-connector://{}/status", browser_mount::NAME);
+        let answer = self.request("resources/read", &json!({"uri": uri}))?;
+        let text = answer["contents"][0]["text"].as_str().unwrap_or_default();
+        let status: Value = serde_json::from_str(text).unwrap_or_default();
+        Ok(explained(
+            status["reason"]
+                .as_str()
+                .unwrap_or("the policy tools.json allows no tool"),
+        ))
+    }
+
     /// Closes the session and waits for its end.
     pub(super) fn stop(mut self) -> Result<((), String), Failure> {
         drop(self.to.take());

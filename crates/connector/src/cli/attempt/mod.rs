@@ -137,6 +137,9 @@ fn use_browser(
     steps.run("tools/list", || {
         let answer = client.request("tools/list", &json!({}))?;
         let count = answer["tools"].as_array().map_or(0, Vec::len);
+        if count == 0 {
+            return Err(client.why_no_tools()?);
+        }
         Ok(((), format!("{count} tools")))
     })?;
     steps.run("open", || {
