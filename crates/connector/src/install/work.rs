@@ -12,7 +12,6 @@ use sema_rules::lock::Archive;
 use sema_vault::archive::{Checked, Written};
 use sema_vault::tree::Record;
 use sema_vault::{ConnectorDir, Staging, fault};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::SystemTime;
@@ -24,9 +23,6 @@ pub(super) struct Work<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// Where the bytes of one archive stay while they are checked and unpacked.
-type Slot = OnceLock<Vec<u8>>;
-
 impl Work<'_> {
     pub(super) fn run(&self) -> Result<(), InstallError> {
         let staging = Staging::begin(self.connector.dir())?;
@@ -36,11 +32,9 @@ impl Work<'_> {
             staging.reuse(&archive.file)?;
         }
         self.refuse_early(&staging, &archives)?;
-        let slots: Vec<Slot> = archives.iter().map(|_| Slot::new()).collect();
-        let checked = self.bring(&staging, &archives, &slots)?;
+        let checked = self.bring(&staging, &archives)?;
         fault::point("install.checked");
-        let written = self.unpack(&staging, &checked)?;
-        drop(checked);
+        let written = self.unpack(&staging, checked)?;
         fault::point("install.unpacked");
         self.refuse_incomplete(&staging)?;
         self.record(&staging, &written)?;
@@ -82,23 +76,22 @@ impl Work<'_> {
         &self,
         staging: &Staging,
         archives: &[&'b Archive],
-        slots: &'b [Slot],
     ) -> Result<Vec<Checked<'b>>, InstallError> {
         let client = Client::new(self.order.sources, self.order.patience);
         let stop = AtomicBool::new(false);
         let (client, stop) = (&client, &stop);
         std::thread::scope(|scope| {
-            let one = |(archive, slot): (&&'b Archive, &'b Slot)| {
+            let one = |archive: &&'b Archive| {
                 let archive: &'b Archive = archive;
                 scope.spawn(move || {
-                    let result = self.bring_one(staging, archive, slot, client, stop);
+                    let result = self.bring_one(staging, archive, client, stop);
                     if result.is_err() {
                         stop.store(true, Ordering::Relaxed);
                     }
                     result
                 })
             };
-            join(archives.iter().zip(slots).map(one).collect())
+            join(archives.iter().map(one).collect())
         })
     }
 
@@ -106,7 +99,6 @@ impl Work<'_> {
         &self,
         staging: &Staging,
         archive: &'b Archive,
-        slot: &'b Slot,
         client: &Client<'_>,
         stop: &AtomicBool,
     ) -> Result<Checked<'b>, InstallError> {
@@ -126,7 +118,7 @@ impl Work<'_> {
             }
         };
         fault::point("install.fetched");
-        Ok(Checked::read(archive, slot.get_or_init(|| bytes))?)
+        Ok(Checked::read(archive, bytes)?)
     }
 
     /// An archive that is here and is the pinned one. Another file under its name goes; offline it
@@ -155,13 +147,14 @@ impl Work<'_> {
     fn unpack(
         &self,
         staging: &Staging,
-        checked: &[Checked<'_>],
+        checked: Vec<Checked<'_>>,
     ) -> Result<Vec<Written>, InstallError> {
         self.progress.stage("unpacking");
         let written = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for one in checked {
-                threads.push(scope.spawn(|| Ok(one.unpack(staging.tree(), |_| {})?)));
+                // Each lets go of its bytes when it is done.
+                threads.push(scope.spawn(move || Ok(one.unpack(staging.tree(), |_| {})?)));
             }
             join(threads)
         })?;

@@ -203,6 +203,34 @@ fn sized(machine: &Machine, file: &str, refusal: &str) -> String {
 }
 
 #[test]
+fn an_integrity_that_the_registry_never_gave_is_refused() {
+    let machine = Machine::new();
+    let mut lock = machine.lock();
+    let other = sema_vault::hash::sha512(b"other");
+    lock["playwright-mcp"]["archives"][1]["integrity"] = serde_json::json!(other);
+    machine.write_lock(&lock);
+    let refusal = machine.install(&[]).refusal();
+    let seen = sema_vault::hash::sha512(&machine.archives[1].1).to_string();
+    assert_snapshot!(refusal.replace(&other.to_string(), "[PINNED]").replace(&seen, "[SEEN]"), @"
+    1
+    error: node-1.tgz is not the pinned archive and was removed: integrity is [SEEN], binaries.lock.json pins [PINNED]; it came from [DIR]/config/connectors/browser/bin.staging/archives
+    hint: the source serves something else: do not use it; name another with --mirror URL|FOLDER
+    ");
+    assert_eq!(machine.registry.seen(NODE).len(), 1);
+}
+
+#[test]
+fn only_the_browser_has_a_build() {
+    let machine = Machine::new();
+    machine.launcher(&["install", "browser"]).ok();
+    assert_snapshot!(machine.launcher(&["install", "files"]).refusal(), @"
+    64
+    error: files has no pinned build
+    hint: the connector with one is: browser
+    ");
+}
+
+#[test]
 fn another_size_is_refused() {
     let machine = Machine::new();
     machine.registry.always(NODE, Act::More(1));

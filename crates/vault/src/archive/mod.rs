@@ -123,24 +123,32 @@ pub(crate) enum Content {
 }
 
 impl<'a> Checked<'a> {
-    /// Reads an archive whose hash was compared already, and checks all that it holds.
-    pub fn read(archive: &'a Archive, bytes: &'a [u8]) -> Result<Self, ArchiveError> {
+    /// Reads an archive whose hash was compared already, and checks all that it holds. Given its
+    /// bytes as its own, it lets go of those of a compressed archive once they are inflated.
+    pub fn read(
+        archive: &'a Archive,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<Self, ArchiveError> {
         let failed = |problem| ArchiveError {
             archive: archive.file.clone(),
             problem,
         };
-        Self::judge(archive, bytes).map_err(failed)
+        Self::judge(archive, bytes.into()).map_err(failed)
     }
 
-    fn judge(archive: &'a Archive, bytes: &'a [u8]) -> Result<Self, Problem> {
+    fn judge(archive: &'a Archive, bytes: Cow<'a, [u8]>) -> Result<Self, Problem> {
         let limit = archive.unpacked;
         let (content, entries) = match archive.format {
             Format::Tgz => {
-                let tar = compressed::gunzip(bytes, limit)?;
+                let tar = compressed::gunzip(&bytes, limit)?;
+                drop(bytes);
                 let entries = tar::entries(&tar, limit)?;
                 (Cow::Owned(tar), entries)
             }
-            Format::Zip => (Cow::Borrowed(bytes), zip::entries(bytes, limit)?),
+            Format::Zip => {
+                let entries = zip::entries(&bytes, limit)?;
+                (bytes, entries)
+            }
         };
         let outer = take(&entries, &archive.take)?;
         let mut nested = Vec::new();

@@ -136,6 +136,9 @@ impl Sources {
     /// lock's address altogether: first `<mirror>/<file>`, then `<mirror>/<path of the lock's
     /// address>`, which is where an npm registry, or a copy of another host, has it.
     pub fn places(&self, file: &str, address: &str) -> Result<Vec<Place>, SourceError> {
+        if let Some(path) = address.strip_prefix("file://") {
+            return Ok(self.files(file, Path::new(path)));
+        }
         let named = |what: &str, text: &str| {
             Url::parse(text).map_err(|source| SourceError::Address {
                 what: what.into(),
@@ -162,6 +165,15 @@ impl Sources {
                 Ok(vec![self.web(registry.below(path), &registry)])
             }
             None => Ok(vec![Place::Web(url, None)]),
+        }
+    }
+
+    /// The places of an archive that a lock has on this machine.
+    fn files(&self, file: &str, path: &Path) -> Vec<Place> {
+        match &self.mirror {
+            None => vec![Place::File(path.to_owned())],
+            Some(Mirror::Folder(folder)) => vec![Place::File(folder.join(file))],
+            Some(Mirror::Web(base)) => vec![self.web(base.below(file), base)],
         }
     }
 
@@ -259,6 +271,16 @@ mod tests {
         );
         let close = "https://registry.npmjs.org.evil/x.zip";
         assert_eq!(places(npmrc, None, close), [close]);
+    }
+
+    #[test]
+    fn a_lock_may_name_a_file_of_this_machine() {
+        let local = "file:///srv/x.zip";
+        assert_eq!(places("", None, local), ["/srv/x.zip"]);
+        assert_eq!(
+            places("", Some("/m"), local),
+            ["/m/playwright-mcp-0.0.83.tgz"]
+        );
     }
 
     #[test]
