@@ -7,6 +7,7 @@
 //! one waits and then sees the other's work.
 
 mod archives;
+mod derive;
 mod error;
 mod fetch;
 mod files;

@@ -4,26 +4,24 @@
 //! names all that was taken on trust.
 
 use super::archives;
+use super::derive::{FOLDER, Taken, derive};
 use super::error::InstallError;
 use super::fetch::{Fetch, Wanted};
 use super::files;
-use super::http::{Client, Part, Patience, date};
-use super::locks::{self, FILE, KEY};
+use super::http::{Client, Part, Patience};
+use super::locks::{self, FILE};
 use super::part::SUFFIX;
 use super::progress::{Progress, Talk};
 use super::sources::{Place, Sources};
 use super::usage;
 use sema_rules::digest::Sha256;
-use sema_rules::lock::{Archive, Build, Lock, Platform};
+use sema_rules::lock::{Archive, Build, Platform};
 use sema_vault::archive::{ArchiveError, Checked};
 use sema_vault::{ConnectorDir, Staging, hash};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
 const HOST: &str = "https://cdn.playwright.dev/builds/cft";
-/// Where it is unpacked to, below `bin/`.
-const FOLDER: &str = "chrome";
 /// The most that a browser's archive may hold: Chrome for Testing is 180 MB and unpacks to 400 MB.
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_UNPACKED: u64 = 4 << 30;
@@ -110,9 +108,21 @@ impl Pin<'_> {
             None => self.named_by_playwright()?,
         };
         let url = format!("{HOST}/{version}/{}/{}", self.names.folder, self.names.file);
+        self.refuse_without_node()?;
         let (source, bytes, sha256) = self.fetch(&url)?;
-        let (unpacked, entries) = self.judge(&url, bytes, sha256)?;
-        let lock = self.lock(&url, bytes, sha256, unpacked, entries)?;
+        let mut taken = Taken {
+            file: self.names.file,
+            inside: self.names.inside,
+            program: self.names.program,
+            platform: &self.order.platform,
+            url: &url,
+            bytes,
+            sha256,
+            unpacked: MOST_UNPACKED,
+            entries: MOST_ENTRIES,
+        };
+        (taken.unpacked, taken.entries) = self.judge(&taken)?;
+        let lock = self.lock(&taken)?;
         let mut text = serde_json::to_vec_pretty(&lock).unwrap_or_default();
         text.push(b'\n');
         connector.dir().write_atomic(FILE, &text, 0o600)?;
@@ -256,10 +266,31 @@ impl Pin<'_> {
         }
     }
 
+    fn lock(&self, taken: &Taken<'_>) -> Result<Value, InstallError> {
+        derive(self.order.carried, taken)
+            .ok_or_else(|| refused("the carried lock is not one", GIVE))
+    }
+
+    /// A browser alone is no build.
+    fn refuse_without_node(&self) -> Result<(), InstallError> {
+        let (build, platform) = (self.order.build, &self.order.platform);
+        let is_node = |archive: &Archive| archive.destinations().any(|to| build.node.is_in(to));
+        if build.archives_for(platform, &[]).any(is_node) {
+            return Ok(());
+        }
+        let others: Vec<_> = build.platforms().iter().map(ToString::to_string).collect();
+        let others = others.join(", ");
+        let text = format!("binaries.lock.json pins no Node.js for {platform}, only for {others}");
+        Err(refused(
+            text,
+            "pin and install on a machine of such a platform",
+        ))
+    }
+
     /// Checks that the archive holds a browser; what comes out of it, in bytes and entries.
-    fn judge(&self, url: &str, bytes: u64, sha256: Sha256) -> Result<(u64, u32), InstallError> {
-        let text =
-            serde_json::to_vec(&self.lock(url, bytes, sha256, MOST_UNPACKED, MOST_ENTRIES)?);
+    fn judge(&self, taken: &Taken<'_>) -> Result<(u64, u32), InstallError> {
+        let bytes = taken.bytes;
+        let text = serde_json::to_vec(&self.lock(taken)?);
         let build = locks::read(FILE.into(), &text.unwrap_or_default())?;
         let is_browser = |archive: &&Archive| archive.file.as_str() == self.names.file;
         let archive = build.archives.iter().find(is_browser);
@@ -280,92 +311,6 @@ impl Pin<'_> {
         }
         Ok(usage::content(self.staging.tree(), FOLDER))
     }
-
-    /// The carried lock with this browser in the place of its own. Fonts that come in the archive
-    /// of the carried browser still come from there.
-    fn lock(
-        &self,
-        url: &str,
-        bytes: u64,
-        sha256: Sha256,
-        unpacked: u64,
-        entries: u32,
-    ) -> Result<Value, InstallError> {
-        let unreadable = |_| refused("the carried lock is not JSON", GIVE);
-        let mut lock: Value = serde_json::from_slice(self.order.carried).map_err(unreadable)?;
-        let build = &mut lock[KEY];
-        if let Some(archives) = build["archives"].as_array_mut() {
-            archives.iter_mut().for_each(without_browser);
-            archives.retain(takes_something);
-            archives.push(json!({
-                "file": self.names.file,
-                "platform": self.order.platform.to_string(),
-                "url": url,
-                "bytes": bytes,
-                "sha256": sha256,
-                "format": "zip",
-                "unpacked": {"bytes": unpacked, "entries": entries},
-                "take": {self.names.inside: FOLDER},
-            }));
-        }
-        build["browser"] = json!(format!("{FOLDER}/{}", self.names.program));
-        build["pinned"] = json!(date(SystemTime::now()).get(..10));
-        let lock = json!({KEY: build});
-        let parsed = serde_json::to_vec(&lock)
-            .ok()
-            .and_then(|text| Lock::parse(&text).ok());
-        let node = parsed
-            .as_ref()
-            .and_then(|lock| lock.build(KEY))
-            .is_some_and(|build| {
-                build
-                    .archives_for(&self.order.platform, &[])
-                    .any(|archive| archive.destinations().any(|to| build.node.is_in(to)))
-            });
-        if !node {
-            return Err(refused(
-                format!(
-                    "binaries.lock.json pins no Node.js for {}",
-                    self.order.platform
-                ),
-                GIVE,
-            ));
-        }
-        Ok(lock)
-    }
-}
-
-/// Drops from an archive of the carried lock what belongs to its browser.
-fn without_browser(archive: &mut Value) {
-    let ours = |to: &str| to == FOLDER || to.starts_with("chrome/");
-    let keep = |take: &mut Value| {
-        if let Some(take) = take.as_object_mut() {
-            take.retain(|_, to| !to.as_str().is_some_and(ours));
-        }
-    };
-    keep(&mut archive["take"]);
-    if let Some(nested) = archive["nested"].as_array_mut() {
-        for inner in nested.iter_mut().filter(|inner| inner["take"].is_object()) {
-            keep(&mut inner["take"]);
-        }
-        nested.retain(|inner| match &inner["take"] {
-            Value::Object(take) => !take.is_empty(),
-            _ => !inner["to"].as_str().is_some_and(ours),
-        });
-    }
-    if let Some(archive) = archive.as_object_mut() {
-        archive.retain(|_, value| !value.is_null());
-    }
-}
-
-fn takes_something(archive: &Value) -> bool {
-    let outer = archive["take"]
-        .as_object()
-        .is_some_and(|take| !take.is_empty());
-    outer
-        || archive["nested"]
-            .as_array()
-            .is_some_and(|nested| !nested.is_empty())
 }
 
 fn names(platform: &Platform) -> Result<Names, InstallError> {
@@ -486,20 +431,5 @@ mod tests {
         ] {
             assert!(well_formed(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn the_carried_browser_goes_and_its_fonts_stay() {
-        let mut lock: Value = serde_json::from_slice(locks::CARRIED).unwrap();
-        let archives = lock[KEY]["archives"].as_array_mut().unwrap();
-        archives.iter_mut().for_each(without_browser);
-        archives.retain(takes_something);
-        let chromium = archives
-            .iter()
-            .find(|archive| archive["file"] == "chromium-153.0.0.tgz")
-            .unwrap();
-        assert_eq!(chromium["take"], json!({}));
-        assert_eq!(chromium["nested"].as_array().unwrap().len(), 1);
-        assert_eq!(chromium["nested"][0]["from"], "package/bin/fonts.tar.br");
     }
 }

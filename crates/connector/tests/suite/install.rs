@@ -656,6 +656,35 @@ fn killed_at_any_step_the_next_run_goes_on() {
     assert!(steps > 15, "{steps}");
 }
 
+#[test]
+fn a_first_install_killed_at_any_step_goes_on() {
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        let mut machine = Machine::new();
+        machine.set("SEMA_FAULT", &steps.to_string());
+        let said = machine.install(&[]);
+        machine.unset("SEMA_FAULT");
+        if said.code == Some(0) {
+            break;
+        }
+        assert_eq!(said.code, None, "step {steps}: {}", said.err);
+        // There is no build, or it is whole.
+        if machine.connector("bin").exists() {
+            assert!(
+                machine
+                    .install(&["--offline"])
+                    .ok()
+                    .out
+                    .contains("is installed")
+            );
+        }
+        machine.install(&[]).ok();
+        assert_eq!(version(&machine), "1", "step {steps}");
+    }
+    assert!(steps > 15, "{steps}");
+}
+
 /// The version of the build, which all its parts must share.
 fn version(machine: &Machine) -> String {
     let parts = [

@@ -207,8 +207,8 @@ fn a_platform_without_one_is_said() {
     let url = machine.registry.url();
     assert_snapshot!(machine.browser(&[&PIN[..], &["--mirror", &url]].concat()).refusal(), @"
     1
-    error: binaries.lock.json pins no Node.js for darwin-arm64
-    hint: give the version: sema-connector-browser pin --browser chrome-for-testing --version V
+    error: binaries.lock.json pins no Node.js for darwin-arm64, only for linux-x64
+    hint: pin and install on a machine of such a platform
     ");
 }
 
