@@ -17,6 +17,7 @@ fn it_is_started_by_the_launcher() {
     assert_snapshot!(lab.refusal(), @r"
     exit 1
     error: relative: is not an absolute path
+    hint: name a directory of its own: export CONFIG_LOCAL_DIR=/absolute/path
     ");
     lab.set("CONNECTOR_DIR", "/nowhere");
     assert_snapshot!(lab.refusal(), @r"

@@ -80,7 +80,9 @@ impl Stage {
     pub(crate) fn shown(&self, text: &str) -> String {
         let here = self.disk.path().to_str().unwrap();
         let bins = Path::new(LAUNCHER).parent().unwrap().to_str().unwrap();
-        text.replace(here, "[STAGE]").replace(bins, "[BIN]")
+        let text = text.replace(here, "[STAGE]").replace(bins, "[BIN]");
+        // A clone at a path with a space is quoted for the shell.
+        text.replace("'[BIN]/sema-connector'", "[BIN]/sema-connector")
     }
 }
 
