@@ -33,7 +33,7 @@ pub(crate) fn install() -> Result<(), String> {
     let parts = parts();
     fs::create_dir_all(&parts).map_err(|e| format!("cannot make {}: {e}", parts.display()))?;
     let python = python()?;
-    build(&parts)?;
+    archives(&target().join("debug"))?;
     node_packages(&parts, &python)?;
     python_packages(&parts, &python)
 }
@@ -50,27 +50,41 @@ fn python() -> Result<PathBuf, String> {
     if let Some(found) = find() {
         return Ok(found.into());
     }
-    let line = "apt-get install --yes python3 python3-venv";
-    if !succeeds(command("sh").args(["-c", "test $(id -u) = 0"])) {
-        return Err(format!(
-            "the tests need Python 3 with venv; as root: {line}"
-        ));
-    }
-    eprintln!("installing the system packages python3 and python3-venv");
-    run(command("apt-get").args(["update", "--quiet"]))?;
-    run(command("sh").args(["-c", &format!("DEBIAN_FRONTEND=noninteractive {line}")]))?;
+    packages(
+        &["python3", "python3-venv"],
+        "Python 3 that makes virtual environments",
+    )?;
     find()
         .map(Into::into)
         .ok_or_else(|| "Python 3 cannot make virtual environments".to_owned())
 }
 
+/// Installs system packages, as root; otherwise says which line of root does it.
+pub(crate) fn packages(names: &[&str], what: &str) -> Result<(), String> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let line = format!("apt-get install --yes {}", names.join(" "));
+    if !succeeds(command("sh").args(["-c", "test $(id -u) = 0"])) {
+        return Err(format!("{what} is missing; as root: {line}"));
+    }
+    eprintln!(
+        "installing the system packages {}: {what}",
+        names.join(", ")
+    );
+    run(command("apt-get").args(["update", "--quiet"]))?;
+    let install = format!("DEBIAN_FRONTEND=noninteractive {line}");
+    run(command("sh").args(["-c", &install]))
+}
+
 /// The pinned build, with every font, by the product's own installer. The archives are kept in the
 /// cache folder, which is a mirror for the next run.
-fn build(parts: &Path) -> Result<(), String> {
-    let config = parts.join("config");
+///
+/// Returns that folder.
+pub(crate) fn archives(programs: &Path) -> Result<PathBuf, String> {
+    let config = parts().join("config");
     let mirror = cache()?.join("archives");
-    let program = target().join("debug/sema-connector-browser");
-    let mut install = command(&program);
+    let mut install = command(programs.join("sema-connector-browser"));
     install
         .env("CONFIG_LOCAL_DIR", &config)
         .args(["install", "--fonts", "all"]);
@@ -97,7 +111,7 @@ fn build(parts: &Path) -> Result<(), String> {
                 .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))?;
         }
     }
-    Ok(())
+    Ok(mirror)
 }
 
 /// The clients and servers from npm, on the pinned Node.js.
