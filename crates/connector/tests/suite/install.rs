@@ -846,7 +846,7 @@ fn a_disk_that_fills_up_is_said_when_it_happens() {
 fn a_read_only_directory_is_said() {
     let machine = Machine::new();
     let script = "umask 077; mkdir -m 700 -p \"$1/config\"; mount -t tmpfs -o size=1m,mode=700 x \"$1/config\"; \
-        mkdir -m 700 -p \"$1/config/connectors/browser\"; mount -o remount,ro \"$1/config\"; exec \"$2\" install";
+        mkdir -m 700 -p \"$1/config/connectors/browser\"; mount -o remount,bind,ro \"$1/config\"; exec \"$2\" install";
     assert_snapshot!(unshared(&machine, script).refusal(), @"
     2
     error: [DIR]/config/connectors/browser/.install.lock: cannot open it: Read-only file system (os error 30)
