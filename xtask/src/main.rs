@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         "try" => test::attempt(&args),
         "test" => test::all(&args),
         "bench" => bench::all(&args),
+        "echo-server" => Ok(bench::echo_server()),
         "soak" => test::soak(&args),
         _ => {
             eprintln!("{USAGE}");

@@ -25,13 +25,18 @@ impl Client {
         Ok(Self {
             child,
             input,
-            output: BufReader::new(output),
+            output: BufReader::with_capacity(1 << 16, output),
             asked: 0,
         })
     }
 
     pub(super) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The two ends, for who writes and reads lines as they are.
+    pub(super) fn pipes(&mut self) -> (&mut ChildStdin, &mut BufReader<ChildStdout>) {
+        (&mut self.input, &mut self.output)
     }
 
     pub(super) fn shake_hands(&mut self) -> Result<(), String> {
