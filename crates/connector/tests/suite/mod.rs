@@ -9,3 +9,4 @@ mod pin;
 mod registry;
 mod tls;
 mod usage;
+mod words;
