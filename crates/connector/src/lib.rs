@@ -5,3 +5,4 @@ pub mod browser;
 pub mod cli;
 pub mod install;
 pub mod launcher;
+mod stream;

@@ -6,10 +6,11 @@
 //! read for the upstream is handed to it.
 
 use super::saved::Store;
-use super::stdio::{self, Shared, Turn};
+use super::stdio::{Shared, Turn};
 use super::table::TOOLS;
 use crate::cli::failure::Failure;
 use crate::cli::output::{self, Label};
+use crate::stream;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use sema_jail::{Child, Exit};
@@ -102,7 +103,7 @@ trait Way {
 fn pump(from: BorrowedFd<'_>, way: &mut impl Way) -> Result<(), Errno> {
     let mut splitter = Splitter::default();
     loop {
-        let count = stdio::read(from, splitter.space())?;
+        let count = stream::read(from, splitter.space())?;
         if count == 0 {
             break;
         }
@@ -166,12 +167,12 @@ impl<'s> ToUpstream<'s> {
         }
         self.scan.feed(bytes);
         if place != Place::Last {
-            return stdio::write(self.upstream, bytes);
+            return stream::write(self.upstream, bytes);
         }
         match self.session.relay().from_engine_unread(&self.scan) {
-            Down::Pass => stdio::write(self.upstream, bytes),
+            Down::Pass => stream::write(self.upstream, bytes),
             other => {
-                stdio::write(self.upstream, SPOIL)?;
+                stream::write(self.upstream, SPOIL)?;
                 self.carry_out(other)
             }
         }
@@ -193,7 +194,7 @@ impl Way for ToUpstream<'_> {
     }
 
     fn flush(&mut self) -> Result<(), Errno> {
-        let result = stdio::write(self.upstream, &self.batch);
+        let result = stream::write(self.upstream, &self.batch);
         self.batch.clear();
         result
     }

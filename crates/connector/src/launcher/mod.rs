@@ -4,9 +4,9 @@
 
 mod reason;
 mod session;
+mod sink;
 mod start;
 mod status;
-mod stream;
 mod trace;
 mod watch;
 
@@ -24,6 +24,7 @@ use sema_rules::wire::Code;
 use sema_rules::withhold::Withhold;
 use sema_vault::{ConnectorDir, LaunchDir, Secret};
 use session::Session;
+use sink::Sink;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -31,7 +32,6 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
-use stream::Sink;
 
 /// How long each step of an ending waits for the next one.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! Passes a connector's standard error on and keeps what it says of its own end: the last line
 //! `error: ...` and the line `hint: ...` after it.
 
-use super::stream::read;
+use crate::stream::read;
 use rustix::io::Errno;
 use sema_rules::frame::{Piece, Splitter, content};
 use sema_rules::hop::Absence;

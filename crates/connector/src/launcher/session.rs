@@ -10,8 +10,9 @@
 //! its own) goes through an outbox of its own thread, so that a connector that writes before it
 //! reads is never waited for in a circle.
 
-use super::stream::{Sink, read};
+use super::sink::Sink;
 use super::trace::Trace;
+use crate::stream::read;
 use rustix::io::Errno;
 use sema_rules::envelope;
 use sema_rules::frame::{Piece, Place, Splitter};

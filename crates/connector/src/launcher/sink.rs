@@ -1,42 +1,8 @@
-//! Blocking reads and writes of whole byte strings on a descriptor that may be a pipe, a socket, a
-//! file or a terminal, and that its other holders may have made non-blocking.
+//! Where the lines for one side go.
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::stream::write;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
-
-/// Reads what is there, waiting for at least one byte. Zero is the end of the stream.
-pub(super) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
-    loop {
-        match rustix::io::read(fd, &mut *buffer) {
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => wait(fd, PollFlags::IN)?,
-            // A socket whose other end was killed with bytes unread, a terminal that hung up.
-            Err(Errno::CONNRESET | Errno::IO) => return Ok(0),
-            result => return result,
-        }
-    }
-}
-
-fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::write(fd, bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => wait(fd, PollFlags::OUT)?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn wait(fd: BorrowedFd<'_>, events: PollFlags) -> Result<(), Errno> {
-    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
 
 /// Where whole messages are written, by several threads.
 #[derive(Default)]
@@ -66,9 +32,9 @@ impl Sink {
         let Some(fd) = guard.as_ref() else {
             return Err(Closed);
         };
-        let mut result = write_all(fd.as_fd(), line);
+        let mut result = write(fd.as_fd(), line);
         if result.is_ok() && !line.ends_with(b"\n") {
-            result = write_all(fd.as_fd(), b"\n");
+            result = write(fd.as_fd(), b"\n");
         }
         if result.is_err() {
             *guard = None;
