@@ -89,6 +89,36 @@ fn a_kill_of_the_connector_or_the_server_is_told_and_ends_everything() {
 }
 
 #[test]
+fn a_kill_of_the_browser_costs_its_page_and_leaves_nothing() {
+    let lab = Lab::new();
+    // The argument of the browser's own first process.
+    const PIPE: &str = "--remote-debugging-pipe --no-startup-window";
+    let browsers = || -> Vec<i32> {
+        let is_browser = |line: &str| line.contains(" --type=") || line.contains(PIPE);
+        let all = processes(lab.config()).into_iter();
+        all.filter(|(_, line)| is_browser(line))
+            .map(|(pid, _)| pid)
+            .collect()
+    };
+    let mut engine = launch(&lab);
+    let before = browsers();
+    signal("-KILL", process(&lab, PIPE));
+    wait_for("the end of the browser", || browsers().is_empty());
+    // The server notices and says so once, or begins a browser anew.
+    let first = engine.call("browser_navigate", &json!({"url": "about:blank"}));
+    assert!(first["result"].is_object(), "{first}");
+    engine.text(
+        "browser_navigate",
+        &json!({"url": "data:text/html,<title>anew</title>"}),
+    );
+    assert_eq!(engine.evaluate("document.title"), "\"anew\"");
+    assert!(!browsers().iter().any(|pid| before.contains(pid)));
+    assert_eq!(engine.close(), Some(0));
+    nothing_is_left(&lab);
+    assert_eq!(lab.launches(), 0);
+}
+
+#[test]
 fn a_kill_of_the_engine_ends_everything() {
     let lab = Lab::new();
     // The engine is a shell that holds the launcher's pipes.

@@ -7,10 +7,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod build;
 mod clients;
 mod ending;
+mod files;
 mod lab;
 mod looks;
 mod others;
+mod saves;
 mod session;
 mod site;
+mod trying;
+mod user;

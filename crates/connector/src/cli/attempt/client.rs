@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// How long one answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the launcher may take to end what it started, at most.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// The launcher, started as an engine starts it.
 pub(super) struct Client {
@@ -142,6 +144,14 @@ impl Client {
             Some(Ok(())) => Ok(()),
             _ => Err(Failure::failed("the launcher does not read any more")),
         }
+    }
+}
+
+/// After a step that failed: the launcher still takes away what it made.
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.to.take());
+        _ = self.child.wait_timeout(ENDING);
     }
 }
 

@@ -1,0 +1,138 @@
+//! The whole road as an unprivileged user that the test makes: as root one that the machine does
+//! not know by name, otherwise the user who runs the tests.
+
+use crate::lab::{BROWSER, Engine, LAUNCHER, Lab, processes};
+use crate::site::Site;
+use crate::trying::mirror;
+use serde_json::json;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const USER: u32 = 54_321;
+
+/// Someone with a home of their own, in which lie the programs and a mirror.
+struct Person {
+    lab: Lab,
+    uid: u32,
+}
+
+impl Person {
+    fn new() -> Self {
+        let lab = Lab::empty("home/config");
+        let own = std::fs::metadata(lab.folder()).unwrap().uid();
+        let uid = if own == 0 { USER } else { own };
+        let home = lab.folder().join("home");
+        std::fs::create_dir_all(home.join("programs")).unwrap();
+        std::fs::create_dir_all(home.join("mirror")).unwrap();
+        for program in [LAUNCHER, BROWSER] {
+            copy(Path::new(program), &home.join("programs"));
+        }
+        for archive in std::fs::read_dir(mirror()).unwrap().flatten() {
+            // Not the fonts of other scripts: they are not asked for.
+            if !archive.file_name().to_str().unwrap().starts_with("fonts-") {
+                copy(&archive.path(), &home.join("mirror"));
+            }
+        }
+        if own == 0 {
+            let owner = format!("{uid}:{uid}");
+            let mut chown = Command::new("chown");
+            assert!(
+                chown
+                    .args(["-R", &owner])
+                    .arg(lab.folder())
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        Self { lab, uid }
+    }
+
+    fn program(&self, path: &str) -> PathBuf {
+        let name = Path::new(path).file_name().unwrap();
+        self.lab.folder().join("home/programs").join(name)
+    }
+
+    /// A command of theirs, in an environment with nothing but a home and a search path.
+    fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(self.program(program));
+        command.args(args).env_clear();
+        command.env("PATH", "/usr/bin:/bin");
+        command.env("HOME", self.lab.folder().join("home"));
+        command.env("CONFIG_LOCAL_DIR", self.lab.config());
+        command.current_dir(self.lab.folder().join("home"));
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(self.uid).gid(self.uid);
+        }
+        command
+    }
+
+    fn done(&self, program: &str, args: &[&str], input: &str) {
+        let mut command = self.command(program, args);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {said}");
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(status.unwrap().success());
+}
+
+fn field<'s>(status: &'s str, name: &str) -> Vec<&'s str> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap().split_whitespace().collect()
+}
+
+#[test]
+fn a_user_without_any_right_goes_the_whole_road() {
+    let person = Person::new();
+    person.done(BROWSER, &["install", "--mirror", "mirror"], "");
+    person.done(BROWSER, &["auth"], "{}");
+    person.done(BROWSER, &["mount"], "");
+    person.done(BROWSER, &["status"], "");
+    let site =
+        Site::html("<h1>Hello</h1><button onclick=\"document.title='clicked'\">press</button>");
+    let mut engine = Engine::start(person.command(LAUNCHER, &["run", "browser"]));
+    assert_eq!(engine.tools().len(), 25);
+    engine.text("browser_navigate", &json!({"url": site.url("/")}));
+    engine.text(
+        "browser_click",
+        &json!({"element": "press", "target": "button"}),
+    );
+    assert_eq!(engine.evaluate("document.title"), "\"clicked\"");
+    engine.text("browser_take_screenshot", &json!({}));
+    let all = processes(person.lab.config());
+    for kind in ["cli.js", "--type=renderer", "sema-connector-browser"] {
+        let (pid, _) = all.iter().find(|(_, line)| line.contains(kind)).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        // Theirs in all four senses, and without a capability outside its own namespace.
+        assert_eq!(
+            field(&status, "Uid:"),
+            vec![person.uid.to_string(); 4],
+            "{kind}"
+        );
+        if kind == "--type=renderer" {
+            assert_eq!(field(&status, "Seccomp:"), ["2"]);
+            assert_eq!(field(&status, "CapEff:"), ["0000000000000000"]);
+        }
+    }
+    assert!(!all.iter().any(|(_, line)| line.contains("--no-sandbox")));
+    assert_eq!(engine.close(), Some(0));
+    assert!(processes(person.lab.config()).is_empty());
+    assert_eq!(person.lab.launches(), 0);
+    for entry in ["BROWSER_STORAGE_STATE", "bin", "trace", "connector.json"] {
+        let meta = std::fs::metadata(person.lab.connector().join(entry)).unwrap();
+        assert_eq!(meta.uid(), person.uid, "{entry}");
+        assert_eq!(meta.mode() & 0o077, 0, "{entry}");
+    }
+}
