@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::{Outcome, env};
-use crate::launcher::{self, Settings};
+use crate::launcher::{self, Purpose, Settings};
 use sema_jail::StopSignals;
 use sema_rules::manifest::{self, Manifest};
 use sema_rules::name::ConnectorName;
@@ -84,5 +84,6 @@ pub(super) fn settings(
         manifest,
         env,
         keep: None,
+        purpose: Purpose::Work,
     }
 }

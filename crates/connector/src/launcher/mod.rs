@@ -32,6 +32,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
+use trace::Trace;
 
 /// How long each step of an ending waits for the next one.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,6 +55,17 @@ pub struct Settings {
     pub env: Vec<(OsString, OsString)>,
     /// Where to copy the launch's files to before they go.
     pub keep: Option<PathBuf>,
+    /// What the session is for.
+    pub purpose: Purpose,
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// An engine works with it: it is traced, and the person is told where its files are.
+    Work,
+    /// Only the status is read.
+    Status,
 }
 
 /// A launcher at work.
@@ -88,7 +100,10 @@ pub fn run(
         policy,
         parked(&settings),
     );
-    let trace = trace::open(&settings.dir, &settings.name);
+    let trace = match settings.purpose {
+        Purpose::Work => trace::open(&settings.dir, &settings.name),
+        Purpose::Status => Trace::new(settings.name.clone(), None),
+    };
     let launcher = Arc::new(Launcher {
         session: Session::new(hop, Withhold::default(), Sink::new(output), trace),
         settings,
@@ -207,7 +222,7 @@ impl Launcher {
                 "sema-connector: dropped {noise} lines of the connector that were no messages"
             ));
         }
-        if lost > 0 {
+        if lost > 0 && self.settings.purpose == Purpose::Work {
             output::say(&format!(
                 "sema-connector: {lost} lines of the trace could not be written"
             ));

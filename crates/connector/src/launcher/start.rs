@@ -2,7 +2,7 @@
 
 use super::reason::LastWords;
 use super::session::OUTBOX;
-use super::{Launcher, Running, Settings};
+use super::{Launcher, Purpose, Running, Settings};
 use crate::cli::output;
 use sema_jail::{Child, Plan, StartError, Stdio};
 use sema_rules::hop::Absence;
@@ -74,11 +74,13 @@ pub(super) fn connector(launcher: &Arc<Launcher>) -> Result<Option<Running>, Abs
     };
     match started {
         Ok(child) => {
-            let out = launch.path().join("out");
-            output::say(&format!(
-                "sema-connector: the files of this launch are in {}",
-                out.display()
-            ));
+            if launcher.settings.purpose == Purpose::Work {
+                let out = launch.path().join("out");
+                output::say(&format!(
+                    "sema-connector: the files of this launch are in {}",
+                    out.display()
+                ));
+            }
             Ok(Some(follow(launcher, child, launch)))
         }
         Err(error) => {

@@ -1,13 +1,14 @@
 //! The status that the launcher serves, read by a client of our own in the same process.
 
-use super::{Settings, run};
+use super::{Purpose, Settings, run};
 use crate::cli::failure::Failure;
 use sema_rules::envelope;
 use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
 
 /// Runs a session that asks for nothing but the status, and ends it.
-pub fn read(settings: Settings) -> Result<String, Failure> {
+pub fn read(mut settings: Settings) -> Result<String, Failure> {
+    settings.purpose = Purpose::Status;
     let failed = |error| Failure::failed(format_args!("cannot read the status: {error}"));
     let (input, mut to) = std::io::pipe().map_err(failed)?;
     let (from, output) = std::io::pipe().map_err(failed)?;

@@ -62,7 +62,7 @@ fn create(dir: &ConnectorDir) -> Result<OwnedFd, VaultError> {
 
 impl Trace {
     /// A trace that is written to `file`, or counted as lost where there is none.
-    fn new(name: ConnectorName, file: Option<OwnedFd>) -> Self {
+    pub(super) fn new(name: ConnectorName, file: Option<OwnedFd>) -> Self {
         let began_unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
