@@ -28,6 +28,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// while it reads nothing loses the answers.
 pub(super) const OUTBOX: usize = 256;
 
+/// The most that is gathered for one write, in bytes: what a pipe holds.
+const GATHERED: usize = 64 * 1024;
+
 /// What the threads of one session share.
 pub(super) struct Session {
     hop: Mutex<Hop>,
@@ -81,29 +84,28 @@ impl Session {
 
     /// Carries the engine's lines until its stream ends.
     pub(super) fn carry_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
-        let mut long = Long::default();
+        let (mut long, mut out) = (Long::default(), Gathered::new(&self.connector));
         each_piece(input, |piece| match piece {
-            Piece::Line(line) => self.engine_line(line),
-            Piece::Part { bytes, place } => {
+            None => out.send(),
+            Some(Piece::Line(line)) => self.engine_line(line, &mut out),
+            Some(Piece::Part { bytes, place }) => {
                 if let Some((line, _)) = long.take(bytes, place) {
                     let step = self.hop().long_from_engine(&line);
-                    self.send_from_engine(&step, &[]);
+                    self.send_from_engine(&step, &[], &mut out);
                 }
             }
         })
     }
 
-    fn engine_line(&self, line: &[u8]) {
+    fn engine_line(&self, line: &[u8], out: &mut Gathered<'_>) {
         let message = envelope::read(line);
         let step = self.hop().from_engine(line, &message, self.trace.now());
-        self.send_from_engine(&step, line);
+        self.send_from_engine(&step, line, out);
     }
 
-    fn send_from_engine(&self, step: &Step, line: &[u8]) {
-        forward(&self.connector, &step.forward, line);
-        step.to_connector
-            .iter()
-            .for_each(|line| _ = self.connector.send(line));
+    fn send_from_engine(&self, step: &Step, line: &[u8], out: &mut Gathered<'_>) {
+        out.forward(&step.forward, line);
+        step.to_connector.iter().for_each(|line| out.add(line));
         step.to_engine
             .iter()
             .for_each(|line| _ = self.engine.send(line));
@@ -116,18 +118,23 @@ impl Session {
         outbox: &SyncSender<Vec<u8>>,
     ) -> Result<(), Errno> {
         let (mut long, mut scratch) = (Long::default(), Vec::new());
+        let mut out = Gathered::new(&self.engine);
         each_piece(output.as_fd(), |piece| match piece {
-            Piece::Line(line) => self.connector_line(line, &mut scratch, outbox),
-            Piece::Part { bytes, place } => {
+            None => out.send(),
+            Some(Piece::Line(line)) => {
+                let step = self.connector_line(line, &mut scratch);
+                self.send_from_connector(step, line, &mut out, outbox);
+            }
+            Some(Piece::Part { bytes, place }) => {
                 if let Some((line, length)) = long.take(bytes, place) {
                     let step = self.hop().long_from_connector(&line, length);
-                    self.send_from_connector(step, &[], outbox);
+                    self.send_from_connector(step, &[], &mut out, outbox);
                 }
             }
         })
     }
 
-    fn connector_line(&self, line: &[u8], scratch: &mut Vec<u8>, outbox: &SyncSender<Vec<u8>>) {
+    fn connector_line(&self, line: &[u8], scratch: &mut Vec<u8>) -> Step {
         let withhold = Arc::clone(&self.withhold.read().unwrap_or_else(PoisonError::into_inner));
         let withheld = withhold.find(line, scratch);
         if scratch.capacity() > 1 << 20 {
@@ -144,15 +151,18 @@ impl Session {
                 .drain(..)
                 .for_each(|line| _ = self.connector.send(&line));
         }
-        drop(hop);
-        self.send_from_connector(step, line, outbox);
+        step
     }
 
-    fn send_from_connector(&self, step: Step, line: &[u8], outbox: &SyncSender<Vec<u8>>) {
-        forward(&self.engine, &step.forward, line);
-        step.to_engine
-            .iter()
-            .for_each(|line| _ = self.engine.send(line));
+    fn send_from_connector(
+        &self,
+        step: Step,
+        line: &[u8],
+        out: &mut Gathered<'_>,
+        outbox: &SyncSender<Vec<u8>>,
+    ) {
+        out.forward(&step.forward, line);
+        step.to_engine.iter().for_each(|line| out.add(line));
         for line in step.to_connector {
             if let Err(TrySendError::Full(_)) = outbox.try_send(line) {
                 self.trace.noise();
@@ -167,33 +177,72 @@ impl Session {
     }
 }
 
-/// Sends on what a stage left of a line. A peer that does not read any more is noticed by the
-/// thread that reads from it.
-fn forward(sink: &Sink, forward: &Forward, line: &[u8]) {
-    let line = match forward {
-        Forward::AsIs => line,
-        Forward::Replaced(line) => line,
-        Forward::Nothing => return,
-    };
-    let _ = sink.send(line);
+/// Lines on their way to one side, in order. Short ones that came with one read go with one write:
+/// nothing waits while the next read does.
+struct Gathered<'s> {
+    sink: &'s Sink,
+    lines: Vec<u8>,
 }
 
-/// Reads a stream to its end and tells each piece of it.
-fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Piece<'_>)) -> Result<(), Errno> {
+impl<'s> Gathered<'s> {
+    fn new(sink: &'s Sink) -> Self {
+        Self {
+            sink,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Sends on what a stage left of a line.
+    fn forward(&mut self, forward: &Forward, line: &[u8]) {
+        match forward {
+            Forward::AsIs => self.add(line),
+            Forward::Replaced(line) => self.add(line),
+            Forward::Nothing => {}
+        }
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        if self.lines.len() + line.len() > GATHERED {
+            self.send();
+        }
+        if line.len() > GATHERED {
+            _ = self.sink.send(line);
+            return;
+        }
+        self.lines.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            self.lines.push(b'\n');
+        }
+    }
+
+    /// Sends what was gathered. A peer that does not read any more is noticed by the thread that
+    /// reads from it.
+    fn send(&mut self) {
+        if !self.lines.is_empty() {
+            _ = self.sink.send(&self.lines);
+            self.lines.clear();
+        }
+    }
+}
+
+/// Reads a stream to its end and tells each piece of it, and `None` before each wait for more.
+fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Option<Piece<'_>>)) -> Result<(), Errno> {
     let mut splitter = Splitter::default();
     loop {
+        tell(None);
         let count = read(input, splitter.space())?;
         if count == 0 {
             break;
         }
         splitter.filled(count);
         while let Some(piece) = splitter.take() {
-            tell(piece);
+            tell(Some(piece));
         }
     }
     if let Some(piece) = splitter.finish() {
-        tell(piece);
+        tell(Some(piece));
     }
+    tell(None);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sema_rules::hop::{Ended, Outcome};
 use sema_rules::name::ConnectorName;
 use sema_vault::{ConnectorDir, VaultError};
-use serde_json::json;
+use std::borrow::Cow;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -60,6 +60,43 @@ fn create(dir: &ConnectorDir) -> Result<OwnedFd, VaultError> {
     ))
 }
 
+/// One line of the trace.
+#[derive(serde::Serialize)]
+struct Span<'s> {
+    name: Cow<'s, str>,
+    kind: &'static str,
+    #[serde(rename = "startTimeUnixNano")]
+    start: String,
+    #[serde(rename = "endTimeUnixNano")]
+    end: String,
+    attributes: Attributes<'s>,
+}
+
+#[derive(serde::Serialize)]
+struct Attributes<'s> {
+    #[serde(rename = "mcp.method.name")]
+    method: &'s str,
+    #[serde(rename = "jsonrpc.request.id")]
+    id: &'s str,
+    #[serde(rename = "network.transport")]
+    transport: &'static str,
+    #[serde(rename = "sema.connector")]
+    connector: &'s str,
+    #[serde(rename = "sema.request.bytes")]
+    request_bytes: usize,
+    #[serde(rename = "sema.answer.bytes")]
+    answer_bytes: usize,
+    #[serde(rename = "gen_ai.tool.name", skip_serializing_if = "Option::is_none")]
+    tool: Option<&'s str>,
+    #[serde(
+        rename = "gen_ai.operation.name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    operation: Option<&'static str>,
+    #[serde(rename = "error.type", skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
 impl Trace {
     /// A trace that is written to `file`, or counted as lost where there is none.
     pub(super) fn new(name: ConnectorName, file: Option<OwnedFd>) -> Self {
@@ -88,10 +125,9 @@ impl Trace {
 
     /// Notes a request that ended now.
     pub(super) fn ended(&self, ended: &Ended) {
-        let line = self.line(ended, self.now());
+        let now = self.now();
         let mut state = self.lock();
-        state.buffer.extend_from_slice(line.as_bytes());
-        state.buffer.push(b'\n');
+        self.line(ended, now, &mut state.buffer);
         state.pending += 1;
         if state.buffer.len() >= BUFFER {
             state.write();
@@ -114,42 +150,39 @@ impl Trace {
         (state.noise, state.lost)
     }
 
-    fn line(&self, ended: &Ended, now: u64) -> String {
-        let start = self.began_unix + Duration::from_nanos(ended.started);
-        let end = self.began_unix + Duration::from_nanos(now);
+    /// Appends the line of a request that ended at `now`.
+    fn line(&self, ended: &Ended, now: u64, out: &mut Vec<u8>) {
         let name = match &ended.tool {
-            Some(tool) => format!("{} {tool}", ended.method),
-            None => ended.method.clone(),
+            Some(tool) => Cow::Owned(format!("{} {tool}", ended.method)),
+            None => Cow::Borrowed(ended.method.as_str()),
         };
-        let mut attributes = json!({
-            "mcp.method.name": ended.method,
-            "jsonrpc.request.id": String::from_utf8_lossy(&ended.id).trim_matches('"'),
-            "network.transport": "pipe",
-            "sema.connector": self.name.as_str(),
-            "sema.request.bytes": ended.request_bytes,
-            "sema.answer.bytes": ended.answer_bytes,
-        });
-        if let Some(tool) = &ended.tool {
-            attributes["gen_ai.tool.name"] = json!(tool);
-            attributes["gen_ai.operation.name"] = json!("execute_tool");
-        }
-        let error = match ended.outcome {
-            Outcome::Result => None,
-            Outcome::ToolError => Some("tool_error"),
-            Outcome::Error => Some("error"),
-            Outcome::Refused(code) => Some(code.name()),
+        let at = |offset| self.began_unix + Duration::from_nanos(offset);
+        let id = String::from_utf8_lossy(&ended.id);
+        let span = Span {
+            name,
+            kind: "SERVER",
+            start: at(ended.started).as_nanos().to_string(),
+            end: at(now).as_nanos().to_string(),
+            attributes: Attributes {
+                method: &ended.method,
+                id: id.trim_matches('"'),
+                transport: "pipe",
+                connector: self.name.as_str(),
+                request_bytes: ended.request_bytes,
+                answer_bytes: ended.answer_bytes,
+                tool: ended.tool.as_deref(),
+                operation: ended.tool.is_some().then_some("execute_tool"),
+                error: match ended.outcome {
+                    Outcome::Result => None,
+                    Outcome::ToolError => Some("tool_error"),
+                    Outcome::Error => Some("error"),
+                    Outcome::Refused(code) => Some(code.name()),
+                },
+            },
         };
-        if let Some(error) = error {
-            attributes["error.type"] = json!(error);
-        }
-        json!({
-            "name": name,
-            "kind": "SERVER",
-            "startTimeUnixNano": start.as_nanos().to_string(),
-            "endTimeUnixNano": end.as_nanos().to_string(),
-            "attributes": attributes,
-        })
-        .to_string()
+        // A vector takes every byte.
+        _ = serde_json::to_writer(&mut *out, &span);
+        out.push(b'\n');
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -202,7 +235,9 @@ mod tests {
             answer_bytes: 20,
             outcome: Outcome::Refused(Code::Internal),
         };
-        let line: serde_json::Value = serde_json::from_str(&trace.line(&ended, 9)).unwrap();
+        let mut line = Vec::new();
+        trace.line(&ended, 9, &mut line);
+        let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(line["name"], "tools/call browser_click");
         assert_eq!(line["attributes"]["error.type"], "connector.internal");
         assert_eq!(line["attributes"]["jsonrpc.request.id"], "x");
