@@ -16,17 +16,22 @@ pub(super) fn pinned(folder: &Dir, archive: &Archive) -> Result<Option<Vec<u8>>,
     let Some(bytes) = read(folder, archive.file.as_str(), archive.bytes)? else {
         return Ok(None);
     };
-    let seen = hash::sha256(&bytes);
+    let (seen, long) = match archive.integrity {
+        Some(_) => {
+            let (seen, long) = hash::both(&bytes);
+            (seen, Some(long))
+        }
+        None => (hash::sha256(&bytes), None),
+    };
     if seen != archive.sha256 {
         let (expected, seen) = (archive.sha256.to_string(), seen.to_string());
         return Err(other(folder, archive, "sha256", expected, seen));
     }
-    if let Some(pinned) = &archive.integrity {
-        let seen = hash::sha512(&bytes);
-        if seen != *pinned {
-            let (expected, seen) = (pinned.to_string(), seen.to_string());
-            return Err(other(folder, archive, "integrity", expected, seen));
-        }
+    if let (Some(pinned), Some(seen)) = (archive.integrity, long)
+        && seen != pinned
+    {
+        let (expected, seen) = (pinned.to_string(), seen.to_string());
+        return Err(other(folder, archive, "integrity", expected, seen));
     }
     Ok(Some(bytes))
 }

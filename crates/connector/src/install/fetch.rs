@@ -172,13 +172,13 @@ pub(super) struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Brings the archive into the folder under its own name, hash checked and flushed.
+    /// Brings the archive into the folder under its own name, hash checked.
     pub(super) fn run(&self, mut bar: Bar<'_>) -> Result<(), FetchError> {
         let mut part = Part::open(self.folder, &self.wanted.file, self.wanted.bytes)?;
         for place in &self.wanted.places {
             match self.from(place, &mut part, &mut bar)? {
                 Try::Whole => {
-                    part.finish()?;
+                    part.finish();
                     self.folder
                         .rename(format!("{}{SUFFIX}", self.wanted.file), &self.wanted.file)?;
                     bar.done("fetched");

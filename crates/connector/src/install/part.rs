@@ -91,11 +91,11 @@ impl Part {
         Ok(())
     }
 
-    /// Flushes the file: it is whole.
-    pub(super) fn finish(self) -> Result<(), VaultError> {
-        self.file
-            .sync_all()
-            .map_err(|error| self.failed("flush it", &error))
+    /// The file is whole: sends it to the disk, and does not wait for that. Who uses it hashes it
+    /// first, so one that a crash tore is fetched anew; the build that it is a part of is flushed
+    /// before it is put in place.
+    pub(super) fn finish(self) {
+        std::thread::spawn(move || _ = self.file.sync_data());
     }
 
     pub(super) fn written(&self) -> u64 {

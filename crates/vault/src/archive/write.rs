@@ -13,9 +13,17 @@ use sema_rules::digest::Sha256;
 use sema_rules::lock::RelPath;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::mpsc;
 
 /// Larger files are sent to the disk as soon as they are written, while others are decompressed.
 const EARLY_FLUSH: usize = 1 << 20;
+
+/// How much is decompressed before it is handed on, in bytes.
+const CHUNK: u64 = 1 << 20;
+/// How many chunks may wait to be written.
+const BEHIND: usize = 16;
+/// How much is written before it is sent to the disk, in bytes.
+const FLUSH: usize = 32 << 20;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,24 +106,38 @@ pub(super) fn brotli(
         bytes,
     };
     let mut decoder = Brotli::new(source);
-    let mut hasher = Hasher::default();
-    let mut chunk = vec![0; 1 << 18];
-    let mut total = 0;
-    loop {
-        let count = decoder
-            .read(&mut chunk)
-            .map_err(|_| Problem::Unreadable("a brotli file"))?;
-        total += count as u64;
-        if total > bytes {
-            return Err(length());
+    let sink = Behind {
+        root,
+        path,
+        fd: &fd,
+    };
+    let (total, sha256) = std::thread::scope(|scope| {
+        let (full, filled) = mpsc::sync_channel::<Vec<u8>>(BEHIND);
+        let (empty, emptied) = mpsc::channel();
+        let writer = scope.spawn(move || sink.write(&filled, &empty));
+        let mut total = 0;
+        loop {
+            let mut chunk = emptied.try_recv().unwrap_or_default();
+            chunk.clear();
+            let count = (&mut decoder)
+                .take(CHUNK)
+                .read_to_end(&mut chunk)
+                .map_err(|_| Problem::Unreadable("a brotli file"))?;
+            total += count as u64;
+            if total > bytes {
+                return Err(length());
+            }
+            // A writer that failed takes no more, and says why below.
+            if count == 0 || full.send(chunk).is_err() {
+                break;
+            }
+            progress(count as u64);
         }
-        if count == 0 {
-            break;
-        }
-        hasher.update(&chunk[..count]);
-        write_all(&fd, &chunk[..count]).map_err(|errno| failed(root, path, "write it", errno))?;
-        progress(count as u64);
-    }
+        drop(full);
+        let written = writer.join();
+        let sha256 = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((total, sha256))
+    })?;
     decoder.finish()?;
     if total != bytes {
         return Err(length());
@@ -123,8 +145,40 @@ pub(super) fn brotli(
     flush(root, path, &fd)?;
     Ok(Written {
         path: path.to_owned(),
-        sha256: hasher.finish(),
+        sha256,
     })
+}
+
+/// What follows a decompressor in a thread of its own: it hashes, writes, and sends what it wrote
+/// to the disk long before the end.
+struct Behind<'w> {
+    root: &'w Dir,
+    path: &'w str,
+    fd: &'w OwnedFd,
+}
+
+impl Behind<'_> {
+    fn write(
+        self,
+        filled: &mpsc::Receiver<Vec<u8>>,
+        empty: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<Sha256, Problem> {
+        let mut hasher = Hasher::default();
+        let mut unflushed = 0;
+        for chunk in filled {
+            hasher.update(&chunk);
+            write_all(self.fd, &chunk)
+                .map_err(|errno| failed(self.root, self.path, "write it", errno))?;
+            unflushed += chunk.len();
+            if unflushed >= FLUSH {
+                flush(self.root, self.path, self.fd)?;
+                unflushed = 0;
+            }
+            // The decompressor may have ended.
+            _ = empty.send(chunk);
+        }
+        Ok(hasher.finish())
+    }
 }
 
 /// Inflates raw deflate data of exactly `bytes` bytes that ends where the data ends.
@@ -151,10 +205,17 @@ fn file(
         write_all(&fd, chunk).map_err(|errno| failed(root, path, "write it", errno))?;
         progress(chunk.len() as u64);
     }
-    if bytes.len() >= EARLY_FLUSH {
-        flush(root, path, &fd)?;
+    if bytes.len() < EARLY_FLUSH {
+        return Ok(hash::sha256(bytes));
     }
-    Ok(hash::sha256(bytes))
+    // The disk works while the processor does.
+    std::thread::scope(|scope| {
+        let flushed = scope.spawn(|| flush(root, path, &fd));
+        let sha256 = hash::sha256(bytes);
+        let flushed = flushed.join();
+        flushed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(sha256)
+    })
 }
 
 fn flush(root: &Dir, path: &str, fd: &OwnedFd) -> Result<(), Problem> {
