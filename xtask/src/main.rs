@@ -1,4 +1,5 @@
 //! Development tasks of this workspace. `cargo xtask` without a task lists them.
+#![expect(clippy::disallowed_methods, reason = "a tool for developers")]
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "a tool for the terminal")]
 

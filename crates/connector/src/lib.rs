@@ -1,4 +1,8 @@
 //! The programs `sema-connector` and `sema-connector-browser`.
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests make what they test")
+)]
 #![forbid(unsafe_code)]
 
 pub mod browser;

@@ -1,4 +1,5 @@
 //! Starts real programs on the real kernel: nothing here is faked.
+#![expect(clippy::disallowed_methods, reason = "tests make what they test")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use sema_jail::{Child, Exit, Plan, Stdio, confined, obstacles, plain};

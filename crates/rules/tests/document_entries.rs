@@ -1,4 +1,5 @@
 //! The fuzz targets of the small files, run on their committed corpora and on changed copies.
+#![expect(clippy::disallowed_methods, reason = "tests make what they test")]
 
 #[cfg(test)]
 #[path = "../../../fuzz/entries/documents.rs"]

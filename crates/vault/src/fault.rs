@@ -1,5 +1,12 @@
 //! Places at which a test kills the program. Release builds hold none of this: the functions are
 //! empty there and read no environment.
+#![cfg_attr(
+    debug_assertions,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests bend debug builds by the environment"
+    )
+)]
 
 /// Ends the process by SIGKILL here if a test asked for it: `SEMA_FAULT` names the point, or gives
 /// its number in the order in which this process reaches them, from 1.

@@ -2,6 +2,10 @@
 //!
 //! Every check of a mode, an owner or a link is made on an open descriptor, and what was checked
 //! is what is used: no path is resolved twice. Every error carries the path that it is about.
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests make what they test")
+)]
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -1,5 +1,6 @@
 //! The only place that reads environment variables, the current directory and the path of this
 //! program: what comes from outside comes in here.
+#![expect(clippy::disallowed_methods, reason = "the door to the environment")]
 
 use super::failure::Failure;
 use sema_vault::ConfigDir;

@@ -1,5 +1,9 @@
 //! What a mounted program is never given: the whole disk, the home folder, the configuration
 //! directory, or anything that holds one of them.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the door to the paths that a person grants"
+)]
 
 use super::failure::Failure;
 use super::mount;
@@ -73,6 +77,16 @@ impl Protected {
         }
         Ok(granted)
     }
+}
+
+/// Whether a person names something that is there.
+pub(super) fn exists(path: &Path) -> bool {
+    path.exists()
+}
+
+/// Whether a person names a file.
+pub(super) fn is_file(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// The path with its links resolved, as far as it exists.

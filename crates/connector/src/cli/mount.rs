@@ -5,7 +5,7 @@
 //! `--write` name. What would hand over the person's whole home or our own secrets is refused.
 
 use super::failure::Failure;
-use super::grant::Protected;
+use super::grant::{self, Protected};
 use super::{Outcome, env, output, snippets};
 use rustix::fs::{Access, AtFlags, CWD};
 use sema_rules::catalog::{Catalog, Entry, Found};
@@ -137,7 +137,8 @@ pub(super) fn program(path: &Path) -> Result<String, Failure> {
 }
 
 fn executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    grant::is_file(path)
+        && rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// JSON holds Unicode only.
@@ -296,7 +297,7 @@ impl Mounted {
         if manifest.confined == Confined::ByItself {
             return vec![("starts", manifest.command[0].clone())];
         }
-        let seen = |word: &&String| word.starts_with('/') && Path::new(word).exists();
+        let seen = |word: &&String| word.starts_with('/') && grant::exists(Path::new(word));
         let mut grants = vec![("may read", "the system's programs and libraries".to_owned())];
         let read = manifest.command.iter().filter(seen).chain(&manifest.read);
         grants.extend(read.map(|path| ("may read", path.clone())));

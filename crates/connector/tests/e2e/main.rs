@@ -1,5 +1,9 @@
 //! The programs with the real upstream and the real browser. `cargo xtask test` installs the pinned
 //! build for these tests.
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "tests make what they test")
+)]
 
 #[cfg(test)]
 mod bare;

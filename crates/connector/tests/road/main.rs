@@ -1,5 +1,6 @@
 //! The whole road with real parts: an engine, the launcher, the connector, the pinned server and
 //! the pinned browser. `cargo xtask test` installs what these tests need.
+#![expect(clippy::disallowed_methods, reason = "tests make what they test")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
