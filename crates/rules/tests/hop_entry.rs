@@ -1,4 +1,5 @@
 //! The fuzz target `hop`, run on its committed corpus and on changed copies of it.
+#![expect(clippy::disallowed_methods, reason = "tests make what they test")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../../fuzz/entries/hop.rs"]
