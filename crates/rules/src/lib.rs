@@ -20,5 +20,6 @@ pub mod quote;
 pub mod relay;
 pub mod state;
 pub mod strict;
+pub mod traceparent;
 pub mod wire;
 pub mod withhold;

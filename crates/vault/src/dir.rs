@@ -199,7 +199,7 @@ impl Dir {
             .map_err(|reason| VaultError::new(self.path.join(name), reason))
     }
 
-    fn open_file(
+    pub(crate) fn open_file(
         &self,
         name: &OsStr,
         demand: Demand,
@@ -250,15 +250,11 @@ impl Dir {
         Ok(())
     }
 
-    /// Makes a file that must not exist, 0600, to be written as it grows.
-    pub fn create_file(&self, name: impl AsRef<OsStr>) -> Result<OwnedFd, VaultError> {
-        let name = name.as_ref();
-        let flags = OFlags::WRONLY
-            | OFlags::APPEND
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+    /// Makes a file that must not exist, 0600, to be written at offsets: a file opened to append
+    /// would not obey them.
+    pub(crate) fn create_journal(&self, name: &str) -> Result<OwnedFd, VaultError> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| VaultError::io(self.path.join(name), "create it", e))
     }

@@ -19,6 +19,7 @@ pub mod fault;
 pub mod foreign;
 pub mod hash;
 pub mod input;
+pub mod journal;
 pub mod launch;
 pub mod lock;
 pub mod secret;

@@ -2,6 +2,7 @@
 //! carries lines between the two, follows the operator's files while it runs, and ends what it
 //! started.
 
+mod note;
 mod reason;
 mod session;
 mod sink;
@@ -32,7 +33,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
-use trace::Trace;
+use trace::{Content, Trace};
 
 /// How long each step of an ending waits for the next one.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -102,7 +103,7 @@ pub fn run(
     );
     let trace = match settings.purpose {
         Purpose::Work => trace::open(&settings.dir, &settings.name),
-        Purpose::Status => Trace::new(settings.name.clone(), None),
+        Purpose::Status => Trace::new(settings.name.clone(), None, Content::Off),
     };
     let launcher = Arc::new(Launcher {
         session: Session::new(hop, Withhold::default(), Sink::new(output), trace),

@@ -76,6 +76,8 @@ impl Session {
         step.to_engine
             .iter()
             .for_each(|line| _ = self.engine.send(line));
+        drop(hop);
+        self.note_abandoned(step.abandoned);
     }
 
     pub(super) fn hop(&self) -> MutexGuard<'_, Hop> {
@@ -99,7 +101,9 @@ impl Session {
 
     fn engine_line(&self, line: &[u8], out: &mut Gathered<'_>) {
         let message = envelope::read(line);
-        let step = self.hop().from_engine(line, &message, self.trace.now());
+        let now = self.trace.now();
+        let step = self.hop().from_engine(line, &message, now);
+        self.note_request(line, &message, &step, now);
         self.send_from_engine(&step, line, out);
     }
 
@@ -168,8 +172,8 @@ impl Session {
                 self.trace.noise();
             }
         }
-        if let Some(ended) = &step.ended {
-            self.trace.ended(ended);
+        if let Some(ended) = step.ended {
+            self.note_answer(ended, line);
         }
         if step.noise {
             self.trace.noise();

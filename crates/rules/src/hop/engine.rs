@@ -3,6 +3,7 @@
 use super::{Hop, NEWEST, Open, Phase, REVISIONS, Step, status};
 use crate::envelope::{self, Envelope, Id, IdKey, Malformed, Shape};
 use crate::long::LongLine;
+use crate::traceparent::Traceparent;
 use crate::wire::{self, Code};
 use serde_json::json;
 use std::borrow::Cow;
@@ -125,6 +126,7 @@ impl Hop {
                 tool,
                 started: request.now,
                 bytes: request.line.len(),
+                traceparent: Traceparent::of_request(request.line, request.params),
                 cancelled: false,
                 first_page: request.method == "resources/list" && !request.has("cursor"),
             },

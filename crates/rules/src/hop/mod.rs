@@ -45,6 +45,8 @@ pub struct Step {
     pub to_connector: Vec<Vec<u8>>,
     /// A request that has been answered.
     pub ended: Option<Ended>,
+    /// Requests that the connector left open when it ended: they have been answered, too.
+    pub abandoned: Vec<Ended>,
     /// The line was no message, or an answer nobody waits for: dropped, to be counted.
     pub noise: bool,
 }
@@ -167,6 +169,11 @@ impl Hop {
                 "initialize" => self.initialize_absent(&open.id),
                 _ => wire::refusal(&self.name, Some(&open.id), absence.code, &absence.reason),
             };
+            let outcome = match open.method.as_str() {
+                "initialize" => Outcome::Result,
+                _ => Outcome::Refused(absence.code),
+            };
+            step.abandoned.push(open.end(line.len(), outcome));
             step.to_engine.push(line);
         }
         step.to_engine.extend(self.answer_status_reads());

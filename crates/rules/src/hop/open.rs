@@ -2,6 +2,7 @@
 //! that, it hands on as many answers as there were requests.
 
 use crate::envelope::{Id, IdKey};
+use crate::traceparent::Traceparent;
 use std::collections::{HashMap, VecDeque};
 
 /// How many cancelled requests are remembered, for an answer that comes all the same.
@@ -15,6 +16,7 @@ pub(super) struct Open {
     pub(super) tool: Option<String>,
     pub(super) started: u64,
     pub(super) bytes: usize,
+    pub(super) traceparent: Option<Traceparent>,
     pub(super) cancelled: bool,
     /// The answer gets the status resource put in.
     pub(super) first_page: bool,
@@ -37,6 +39,8 @@ pub struct Ended {
     pub answer_bytes: usize,
     /// How it ended.
     pub outcome: Outcome,
+    /// The span that it came from, where the request names one.
+    pub traceparent: Option<Traceparent>,
 }
 
 /// How a request ended.
@@ -62,6 +66,7 @@ impl Open {
             request_bytes: self.bytes,
             answer_bytes,
             outcome,
+            traceparent: self.traceparent,
         }
     }
 }
