@@ -106,7 +106,7 @@ pub fn run(
         Purpose::Status => Trace::new(settings.name.clone(), None, Content::Off),
     };
     let launcher = Arc::new(Launcher {
-        session: Session::new(hop, Withhold::default(), Sink::new(output), trace),
+        session: Session::new(hop, Withhold::default(), Sink::engine(output), trace),
         settings,
         running: Mutex::default(),
         secrets: Mutex::default(),
@@ -121,8 +121,13 @@ pub fn run(
             }
         });
     }
+    for pump in [Session::pump_engine, Session::pump_connector] {
+        let launcher = Arc::clone(&launcher);
+        std::thread::spawn(move || pump(&launcher.session));
+    }
     launcher.start();
-    let watch = watch::begin(&launcher);
+    let input = Arc::new(input);
+    let watch = watch::begin(&launcher, &input);
     let result = launcher.session.carry_engine(input.as_fd());
     drop(watch);
     launcher.end();
@@ -190,32 +195,46 @@ impl Launcher {
     /// The connector has ended, all it said was handed on, and its words are known.
     fn ended(&self, launch: LaunchDir, absence: Absence) {
         self.session.connector.try_close();
+        // Nothing here may wait for an engine that does not read before the files are gone.
+        let mut words = Vec::new();
+        if let Some(keep) = &self.settings.keep {
+            words.extend(keep_files(&launch, keep));
+        }
+        words.extend(launch.remove().err().map(|error| error.to_string()));
         if !self.stopping.load(Ordering::SeqCst) {
             self.session.change(|hop| hop.connector_ended(absence));
         }
-        if let Some(keep) = &self.settings.keep {
-            keep_files(&launch, keep);
-        }
-        if let Err(error) = launch.remove() {
-            output::say(&format!("sema-connector: {error}"));
+        for word in words {
+            output::say(&format!("sema-connector: {word}"));
         }
     }
 
     /// Ends the connector and all that it started, and takes the launch's directory away.
-    fn end(&self) {
+    fn end(self: &Arc<Self>) {
         self.stopping.store(true, Ordering::SeqCst);
         self.session.connector.try_close();
         let running = self.running().take();
         if let Some(Running { child, done }) = running {
-            use rustix::process::Signal;
-            for signal in [Signal::TERM, Signal::KILL] {
-                if child.wait_timeout(PATIENCE).is_none() {
-                    child.signal(signal);
-                }
-            }
+            end_tree(&child);
             _ = done.recv_timeout(PATIENCE);
         }
+        // An engine that does not read is not waited for any longer.
+        let (said, heard) = mpsc::channel::<()>();
+        let launcher = Arc::clone(self);
+        std::thread::spawn(move || {
+            launcher.say_end();
+            drop(said);
+        });
+        _ = heard.recv_timeout(PATIENCE);
+        self.session.connector.finish();
+        self.session.engine.finish();
+    }
+
+    /// Answers what is still open, and tells what was dropped.
+    fn say_end(&self) {
+        self.session.trace.flush();
         self.session.change(|hop| hop.connector_ended(stopped()));
+        self.session.engine.flush();
         self.session.trace.flush();
         let (noise, lost) = self.session.trace.counts();
         if noise > 0 {
@@ -298,21 +317,27 @@ fn stopped() -> Absence {
     }
 }
 
-fn keep_files(launch: &LaunchDir, keep: &std::path::Path) {
-    match launch.dir().sub("out") {
-        Ok(Some(out)) => match sema_vault::foreign::copy(&out, keep, |_| false) {
-            Ok(kept) => {
-                let count = kept.written.len();
-                output::say(&format!(
-                    "sema-connector: kept {count} files in {}",
-                    keep.display()
-                ));
-            }
-            Err(error) => output::say(&format!("sema-connector: {error}")),
-        },
-        Ok(None) => {}
-        Err(error) => output::say(&format!("sema-connector: {error}")),
+/// Ends a connector whose input is closed, and all that it started: after a while with a signal
+/// that it can follow, after another with one that it cannot refuse.
+fn end_tree(child: &Child) {
+    use rustix::process::Signal;
+    for signal in [Signal::TERM, Signal::KILL] {
+        if child.wait_timeout(PATIENCE).is_none() {
+            child.signal(signal);
+        }
     }
+}
+
+/// Copies what the launch wrote; tells what was done.
+fn keep_files(launch: &LaunchDir, keep: &std::path::Path) -> Option<String> {
+    let kept = match launch.dir().sub("out") {
+        Ok(out) => sema_vault::foreign::copy(&out?, keep, |_| false),
+        Err(error) => return Some(error.to_string()),
+    };
+    Some(match kept {
+        Ok(kept) => format!("kept {} files in {}", kept.written.len(), keep.display()),
+        Err(error) => error.to_string(),
+    })
 }
 
 impl From<Exit> for End {

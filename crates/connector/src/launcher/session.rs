@@ -7,8 +7,8 @@
 //!
 //! Each direction blocks by itself: a side that does not read stops the other side's writer, and
 //! nothing else. What the connector's thread has to tell the connector (an error for a request of
-//! its own) goes through an outbox of its own thread, so that a connector that writes before it
-//! reads is never waited for in a circle.
+//! its own), and what a change from outside has to tell either, is put into the sink's queue, so
+//! that nobody is waited for in a circle.
 
 use super::sink::Sink;
 use super::trace::Trace;
@@ -21,12 +21,8 @@ use sema_rules::long::LongLine;
 use sema_rules::name::Handle;
 use sema_rules::withhold::Withhold;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-
-/// How many lines of ours may wait for a connector that does not read. One that asks for more
-/// while it reads nothing loses the answers.
-pub(super) const OUTBOX: usize = 256;
 
 /// The most that is gathered for one write, in bytes: what a pipe holds.
 const GATHERED: usize = 64 * 1024;
@@ -38,6 +34,8 @@ pub(super) struct Session {
     pub(super) engine: Sink,
     pub(super) connector: Sink,
     pub(super) trace: Trace,
+    /// How often the engine was read from.
+    reads: AtomicU64,
 }
 
 impl Session {
@@ -46,9 +44,16 @@ impl Session {
             hop: Mutex::new(hop),
             withhold: RwLock::new(Arc::new(withhold)),
             engine,
-            connector: Sink::default(),
+            connector: Sink::connector(),
             trace,
+            reads: AtomicU64::new(0),
         }
+    }
+
+    /// Grows while the engine is read from, and stands still while a connector that does not read
+    /// is waited for.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// The handle of a secret that a line carries.
@@ -65,19 +70,34 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(withhold);
     }
 
-    /// Changes the session's state outside the two directions, and sends what follows from it
-    /// before any other line can be judged.
+    /// Changes the session's state outside the two directions. What follows from it goes out
+    /// before any line that is judged later.
     pub(super) fn change(&self, change: impl FnOnce(&mut Hop) -> Step) {
         let mut hop = self.hop();
         let step = change(&mut hop);
-        step.to_connector
-            .iter()
-            .for_each(|line| _ = self.connector.send(line));
-        step.to_engine
-            .iter()
-            .for_each(|line| _ = self.engine.send(line));
+        self.put(&self.connector, step.to_connector);
+        self.put(&self.engine, step.to_engine);
         drop(hop);
         self.note_abandoned(step.abandoned);
+    }
+
+    /// Writes what is put for the engine, until the session ends.
+    pub(super) fn pump_engine(&self) {
+        self.engine.pump();
+    }
+
+    /// Writes what is put for the connector, until the session ends.
+    pub(super) fn pump_connector(&self) {
+        self.connector.pump();
+    }
+
+    /// Puts lines of ours; those that find no room are counted.
+    fn put(&self, sink: &Sink, lines: Vec<Vec<u8>>) {
+        for line in lines {
+            if sink.put(line).is_err() {
+                self.trace.noise();
+            }
+        }
     }
 
     pub(super) fn hop(&self) -> MutexGuard<'_, Hop> {
@@ -88,7 +108,10 @@ impl Session {
     pub(super) fn carry_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
         let (mut long, mut out) = (Long::default(), Gathered::new(&self.connector));
         each_piece(input, |piece| match piece {
-            None => out.send(),
+            None => {
+                out.send();
+                self.reads.fetch_add(1, Ordering::Relaxed);
+            }
             Some(Piece::Line(line)) => self.engine_line(line, &mut out),
             Some(Piece::Part { bytes, place }) => {
                 if let Some((line, _)) = long.take(bytes, place) {
@@ -116,23 +139,19 @@ impl Session {
     }
 
     /// Carries the connector's lines until its stream ends.
-    pub(super) fn carry_connector(
-        &self,
-        output: impl AsFd,
-        outbox: &SyncSender<Vec<u8>>,
-    ) -> Result<(), Errno> {
+    pub(super) fn carry_connector(&self, output: impl AsFd) -> Result<(), Errno> {
         let (mut long, mut scratch) = (Long::default(), Vec::new());
         let mut out = Gathered::new(&self.engine);
         each_piece(output.as_fd(), |piece| match piece {
             None => out.send(),
             Some(Piece::Line(line)) => {
                 let step = self.connector_line(line, &mut scratch);
-                self.send_from_connector(step, line, &mut out, outbox);
+                self.send_from_connector(step, line, &mut out);
             }
             Some(Piece::Part { bytes, place }) => {
                 if let Some((line, length)) = long.take(bytes, place) {
                     let step = self.hop().long_from_connector(&line, length);
-                    self.send_from_connector(step, &[], &mut out, outbox);
+                    self.send_from_connector(step, &[], &mut out);
                 }
             }
         })
@@ -146,32 +165,17 @@ impl Session {
         }
         let message = envelope::read(line);
         let mut hop = self.hop();
-        let was_live = hop.is_live();
         let mut step = hop.from_connector(line, &message, withheld);
-        if !was_live && hop.is_live() {
-            // The repeated handshake ends before any request of the engine's can pass it. The
-            // connector has read all it was sent, so this write waits for nobody.
-            step.to_connector
-                .drain(..)
-                .for_each(|line| _ = self.connector.send(&line));
-        }
+        // While the hop is held: the repeated handshake ends before any request of the engine's
+        // can pass it.
+        self.put(&self.connector, std::mem::take(&mut step.to_connector));
         step
     }
 
-    fn send_from_connector(
-        &self,
-        step: Step,
-        line: &[u8],
-        out: &mut Gathered<'_>,
-        outbox: &SyncSender<Vec<u8>>,
-    ) {
+    fn send_from_connector(&self, step: Step, line: &[u8], out: &mut Gathered<'_>) {
         out.forward(&step.forward, line);
         step.to_engine.iter().for_each(|line| out.add(line));
-        for line in step.to_connector {
-            if let Err(TrySendError::Full(_)) = outbox.try_send(line) {
-                self.trace.noise();
-            }
-        }
+        self.put(&self.connector, step.to_connector);
         if let Some(ended) = step.ended {
             self.note_answer(ended, line);
         }

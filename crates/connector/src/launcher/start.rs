@@ -1,10 +1,9 @@
 //! Starts the connector: its handles, its launch directory, its environment, its threads.
 
 use super::reason::LastWords;
-use super::session::OUTBOX;
-use super::{Launcher, Purpose, Running, Settings};
+use super::{Launcher, Purpose, Running, Settings, end_tree};
 use crate::cli::output;
-use sema_jail::{Child, Plan, StartError, Stdio};
+use sema_jail::{Child, Exit, Plan, StartError, Stdio};
 use sema_rules::hop::Absence;
 use sema_rules::manifest::Confined;
 use sema_rules::name::Handle;
@@ -168,22 +167,15 @@ fn environment(
 fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Running {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let child = Arc::new(child);
-    let (outbox, letters) = mpsc::sync_channel::<Vec<u8>>(OUTBOX);
     if let Some(stdin) = stdin {
         launcher.session.connector.open(stdin);
     }
     launcher.session.change(|hop| hop.connector_started());
-    let own = Arc::clone(launcher);
-    std::thread::spawn(move || {
-        letters
-            .iter()
-            .for_each(|line| _ = own.session.connector.send(&line))
-    });
     let (heard, hear) = mpsc::channel::<()>();
     let own = Arc::clone(launcher);
     let reader = std::thread::spawn(move || {
         if let Some(stdout) = stdout {
-            _ = own.session.carry_connector(stdout, &outbox);
+            _ = own.session.carry_connector(stdout);
         }
         drop(heard);
     });
@@ -199,7 +191,7 @@ fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Runn
     let (ended, done) = mpsc::channel::<()>();
     let (own, followed) = (Arc::clone(launcher), Arc::clone(&child));
     std::thread::spawn(move || {
-        let exit = followed.wait();
+        let exit = await_end(&own, &followed, &hear);
         // What it wrote before it ended is in its pipes. A process that it left with its end of a
         // pipe is not waited for: the kernel ends it with the walls.
         _ = hear.recv_timeout(LAST_WORDS);
@@ -208,6 +200,23 @@ fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Runn
         drop((ended, reader));
     });
     Running { child, done }
+}
+
+/// Waits for the end of a connector. One that closes its output and lives on can answer nothing
+/// any more: it is ended.
+fn await_end(launcher: &Launcher, child: &Child, hear: &mpsc::Receiver<()>) -> Exit {
+    loop {
+        if let Some(exit) = child.wait_timeout(LAST_WORDS) {
+            return exit;
+        }
+        // Disconnected at the end of its output.
+        if hear.try_recv() == Err(mpsc::TryRecvError::Disconnected) {
+            break;
+        }
+    }
+    launcher.session.connector.try_close();
+    end_tree(child);
+    child.wait()
 }
 
 impl Launcher {

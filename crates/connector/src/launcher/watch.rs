@@ -2,14 +2,14 @@
 //! handles, the build. The kernel tells of changes; twice a second the policy is read all the same,
 //! because what a link leads to is not told of.
 
-use super::{Launcher, POLICY};
+use super::{Launcher, PATIENCE, POLICY};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use sema_rules::name::Handle;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the policy is read without being told.
 const TICK: Timespec = Timespec {
@@ -25,11 +25,18 @@ pub(super) struct Watch {
 }
 
 /// Begins to watch, in a thread of its own; none where the kernel refuses.
-pub(super) fn begin(launcher: &Arc<Launcher>) -> Option<Watch> {
+pub(super) fn begin(launcher: &Arc<Launcher>, engine: &Arc<OwnedFd>) -> Option<Watch> {
     let (stopped, stop) = std::io::pipe().ok()?;
     let inotify = watch(launcher).ok();
-    let launcher = Arc::clone(launcher);
-    std::thread::spawn(move || follow(&launcher, inotify.as_ref(), &stopped.into()));
+    let (launcher, engine) = (Arc::clone(launcher), Arc::clone(engine));
+    std::thread::spawn(move || {
+        let hangup = Hangup {
+            engine,
+            reads: 0,
+            since: None,
+        };
+        follow(&launcher, inotify.as_ref(), &stopped.into(), hangup);
+    });
     Some(Watch { _stop: stop })
 }
 
@@ -45,7 +52,12 @@ fn watch(launcher: &Launcher) -> rustix::io::Result<OwnedFd> {
     Ok(fd)
 }
 
-fn follow(launcher: &Arc<Launcher>, inotify: Option<&OwnedFd>, stopped: &OwnedFd) {
+fn follow(
+    launcher: &Arc<Launcher>,
+    inotify: Option<&OwnedFd>,
+    stopped: &OwnedFd,
+    mut hangup: Hangup,
+) {
     loop {
         let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
         fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::IN)));
@@ -66,6 +78,32 @@ fn follow(launcher: &Arc<Launcher>, inotify: Option<&OwnedFd>, stopped: &OwnedFd
             launcher.start();
         }
         launcher.session.trace.flush();
+        if hangup.is_over(launcher.session.reads()) {
+            launcher.end();
+        }
+    }
+}
+
+/// An engine that has gone while a connector that does not read keeps us from reading so.
+struct Hangup {
+    engine: Arc<OwnedFd>,
+    reads: u64,
+    since: Option<Instant>,
+}
+
+impl Hangup {
+    /// Whether the engine has gone and nothing was read from it for as long as an ending waits.
+    fn is_over(&mut self, reads: u64) -> bool {
+        let mut fds = [PollFd::new(&*self.engine, PollFlags::RDHUP)];
+        let gone = poll(&mut fds, Some(&Timespec::default())).is_ok()
+            && fds[0]
+                .revents()
+                .intersects(PollFlags::HUP | PollFlags::RDHUP);
+        if !gone || self.reads != reads {
+            (self.reads, self.since) = (reads, None);
+            return false;
+        }
+        self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
     }
 }
 
