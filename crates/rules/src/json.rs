@@ -156,8 +156,10 @@ impl<'a> Reader<'a> {
                 at: error.valid_up_to(),
             });
         }
-        // One vectorised pass: most lines hold no control character but their end.
+        // One vectorised pass: most lines hold no control character but their end, which is not
+        // inside a string.
         let controls = text
+            .trim_ascii_end()
             .iter()
             .fold(0, |any, &byte| any | u8::from(byte < 0x20))
             != 0;

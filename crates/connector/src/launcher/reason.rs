@@ -3,13 +3,13 @@
 
 use crate::stream::read;
 use rustix::io::Errno;
-use sema_rules::frame::{Piece, Splitter, content};
+use sema_rules::frame::{Piece, Place, Splitter, content};
 use sema_rules::hop::Absence;
 use sema_rules::wire::Code;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The longest line that is looked at; longer ones pass unread.
-const LINE: usize = 16 * 1024;
+/// What stands in the place of a line over the limit: it cannot be searched for secrets as a whole.
+const LEFT_OUT: &[u8] = b"sema-connector: left out a line of over 4 MiB\n";
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,14 @@ pub(super) struct LastWords {
 }
 
 impl LastWords {
-    /// Reads `stderr` to its end and tells each line, with its end, to `pass`.
+    /// Reads `stderr` to its end and tells each line, with its end, to `pass`. A line is told whole
+    /// or not at all.
     pub(super) fn listen(
         &mut self,
         stderr: impl AsFd,
         mut pass: impl FnMut(&[u8]),
     ) -> Result<(), Errno> {
-        let mut splitter = Splitter::with_limit(LINE);
+        let mut splitter = Splitter::default();
         let stderr: BorrowedFd<'_> = stderr.as_fd();
         loop {
             let count = read(stderr, splitter.space())?;
@@ -56,7 +57,8 @@ impl LastWords {
                 self.hear(&String::from_utf8_lossy(content(line)));
                 pass(line);
             }
-            Piece::Part { bytes, .. } => pass(bytes),
+            Piece::Part { place, .. } if *place == Place::Last => pass(LEFT_OUT),
+            Piece::Part { .. } => {}
         }
     }
 
@@ -123,5 +125,23 @@ mod tests {
     #[test]
     fn a_silent_end_is_told_by_its_code() {
         assert_eq!(absence("").0.reason, "the connector ended with exit code 1");
+    }
+
+    #[test]
+    fn a_line_is_passed_whole_or_not_at_all() {
+        let mut words = LastWords::default();
+        let long = [vec![b'x'; 100_000], b"\n".to_vec()].concat();
+        let endless = [vec![b'y'; 5_000_000], b"\nafter\n".to_vec()].concat();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut passed = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::io::Write::write_all(&mut writer, &[long, endless].concat()).unwrap();
+            });
+            let pass = |line: &[u8]| passed.push(line.to_vec());
+            words.listen(reader, pass).unwrap();
+        });
+        assert_eq!(passed[0].len(), 100_001);
+        assert_eq!(passed[1..], [LEFT_OUT.to_vec(), b"after\n".to_vec()]);
     }
 }
