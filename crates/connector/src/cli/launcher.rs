@@ -1,8 +1,8 @@
 //! The commands of `sema-connector`.
 
 use super::{
-    Outcome, attempt, auth, clean, completions, install, list, man, mount, run, status, uninstall,
-    unmount,
+    Outcome, attempt, auth, clean, completions, install, list, man, mount, run, status, trace,
+    uninstall, unmount,
 };
 use clap::{Parser, Subcommand};
 
@@ -24,6 +24,7 @@ pub struct Launcher {
 enum Command {
     Try(attempt::Args),
     Status(status::Args),
+    Trace(trace::Args),
     Run(run::Args),
     Install(install::NamedArgs),
     Uninstall(uninstall::Args),
@@ -40,6 +41,7 @@ pub(super) fn run(launcher: Launcher) -> Outcome {
     match launcher.command {
         Command::Try(args) => attempt::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Run(args) => run::run(args),
         Command::Install(args) => install::run_named(&args),
         Command::Uninstall(args) => uninstall::run(&args),

@@ -27,6 +27,7 @@ pub mod pin;
 mod run;
 mod snippets;
 mod status;
+mod trace;
 pub mod uninstall;
 pub mod unmount;
 mod usage;

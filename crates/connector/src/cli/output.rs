@@ -19,15 +19,21 @@ pub enum Label {
 
 /// Prints data, as it is, on standard output. A reader that went away is no failure: `| head`.
 pub fn data(text: &str) -> Result<(), Failure> {
+    read_on(text).map(|_| ())
+}
+
+/// Prints data and tells whether the reader is still there.
+pub fn read_on(text: &str) -> Result<bool, Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
     {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::failed(format_args!(
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::failed(format_args!(
             "cannot write to standard output: {e}"
         ))),
-        _ => Ok(()),
     }
 }
 

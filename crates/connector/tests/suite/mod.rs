@@ -9,5 +9,6 @@ mod mount;
 mod pin;
 mod registry;
 mod tls;
+mod trace;
 mod usage;
 mod words;
