@@ -121,14 +121,19 @@ pub fn run(
             }
         });
     }
-    for pump in [Session::pump_engine, Session::pump_connector] {
+    let pumps: [fn(&Session); 2] = [|all| all.engine.pump(), |all| all.connector.pump()];
+    for pump in pumps {
         let launcher = Arc::clone(&launcher);
         std::thread::spawn(move || pump(&launcher.session));
     }
     launcher.start();
     let input = Arc::new(input);
-    let watch = watch::begin(&launcher, &input);
-    let result = launcher.session.carry_engine(input.as_fd());
+    let (over, end) = mpsc::channel();
+    let watch = watch::begin(&launcher, &input, over.clone());
+    // In a thread of its own: one that waits for a side that does not read is left behind.
+    let carrier = Arc::clone(&launcher);
+    std::thread::spawn(move || _ = over.send(carrier.session.carry_engine(input.as_fd())));
+    let result = end.recv().unwrap_or(Ok(()));
     drop(watch);
     launcher.end();
     match result {
@@ -232,10 +237,9 @@ impl Launcher {
 
     /// Answers what is still open, and tells what was dropped.
     fn say_end(&self) {
-        self.session.trace.flush();
         self.session.change(|hop| hop.connector_ended(stopped()));
-        self.session.engine.flush();
         self.session.trace.flush();
+        self.session.engine.flush();
         let (noise, lost) = self.session.trace.counts();
         if noise > 0 {
             output::say(&format!(

@@ -81,16 +81,6 @@ impl Session {
         self.note_abandoned(step.abandoned);
     }
 
-    /// Writes what is put for the engine, until the session ends.
-    pub(super) fn pump_engine(&self) {
-        self.engine.pump();
-    }
-
-    /// Writes what is put for the connector, until the session ends.
-    pub(super) fn pump_connector(&self) {
-        self.connector.pump();
-    }
-
     /// Puts lines of ours; those that find no room are counted.
     fn put(&self, sink: &Sink, lines: Vec<Vec<u8>>) {
         for line in lines {

@@ -5,10 +5,11 @@
 use super::{Launcher, PATIENCE, POLICY};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
 use sema_rules::name::Handle;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How often the policy is read without being told.
@@ -19,19 +20,23 @@ const TICK: Timespec = Timespec {
 /// How long a group of writes is given to be complete.
 const SETTLE: Duration = Duration::from_millis(30);
 
+/// Tells that the session is over.
+pub(super) type Over = mpsc::Sender<Result<(), Errno>>;
+
 /// Watching ends when this is dropped.
 pub(super) struct Watch {
     _stop: std::io::PipeWriter,
 }
 
 /// Begins to watch, in a thread of its own; none where the kernel refuses.
-pub(super) fn begin(launcher: &Arc<Launcher>, engine: &Arc<OwnedFd>) -> Option<Watch> {
+pub(super) fn begin(launcher: &Arc<Launcher>, engine: &Arc<OwnedFd>, over: Over) -> Option<Watch> {
     let (stopped, stop) = std::io::pipe().ok()?;
     let inotify = watch(launcher).ok();
     let (launcher, engine) = (Arc::clone(launcher), Arc::clone(engine));
     std::thread::spawn(move || {
         let hangup = Hangup {
             engine,
+            over,
             reads: 0,
             since: None,
         };
@@ -78,22 +83,22 @@ fn follow(
             launcher.start();
         }
         launcher.session.trace.flush();
-        if hangup.is_over(launcher.session.reads()) {
-            launcher.end();
-        }
+        hangup.notice(launcher.session.reads());
     }
 }
 
-/// An engine that has gone while a connector that does not read keeps us from reading so.
+/// An engine that has gone while a side that does not read keeps us from reading so.
 struct Hangup {
     engine: Arc<OwnedFd>,
+    over: Over,
     reads: u64,
     since: Option<Instant>,
 }
 
 impl Hangup {
-    /// Whether the engine has gone and nothing was read from it for as long as an ending waits.
-    fn is_over(&mut self, reads: u64) -> bool {
+    /// Ends the session when the engine has gone and nothing was read from it for as long as an
+    /// ending waits.
+    fn notice(&mut self, reads: u64) {
         let mut fds = [PollFd::new(&*self.engine, PollFlags::RDHUP)];
         let gone = poll(&mut fds, Some(&Timespec::default())).is_ok()
             && fds[0]
@@ -101,9 +106,10 @@ impl Hangup {
                 .intersects(PollFlags::HUP | PollFlags::RDHUP);
         if !gone || self.reads != reads {
             (self.reads, self.since) = (reads, None);
-            return false;
+        } else if self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
+            // The session may have ended by itself.
+            _ = self.over.send(Ok(()));
         }
-        self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
     }
 }
 

@@ -93,3 +93,22 @@ fn an_engine_that_reads_nothing_cannot_keep_the_launcher() {
     assert!(ends(&mut launcher));
     drop(output);
 }
+
+#[test]
+fn an_engine_that_asks_reads_nothing_and_goes_cannot_keep_the_launcher() {
+    let stage = Stage::new();
+    let mut launcher = launch(&stage, "exit 0");
+    let mut input = launcher.stdin.take().unwrap();
+    rustix::io::ioctl_fionbio(&input, true).unwrap();
+    // Until every pipe on the way is full: the launcher waits for us to read its answers.
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n".repeat(1000);
+    let mut full = None;
+    while full.is_none_or(|since: Instant| since.elapsed() < Duration::from_millis(500)) {
+        match input.write(ping.as_bytes()) {
+            Ok(count) if count > 0 => full = None,
+            _ => _ = full.get_or_insert_with(Instant::now),
+        }
+    }
+    drop(input);
+    assert!(ends(&mut launcher));
+}

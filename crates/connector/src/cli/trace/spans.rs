@@ -62,17 +62,19 @@ fn spans(text: &[u8]) -> impl Iterator<Item = Span> {
 impl Span {
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(line).ok()?;
-        let time = |name: &str| value[name].as_str()?.parse().ok();
+        let time = |name: &str| -> Option<u64> { value[name].as_str()?.parse().ok() };
+        let (start, end) = (time("startTimeUnixNano")?, time("endTimeUnixNano")?);
         Some(Self {
             line: String::from_utf8(line.to_vec()).ok()?,
-            start: time("startTimeUnixNano")?,
-            end: time("endTimeUnixNano")?,
+            start,
+            // The clock of the machine may have been set back.
+            end: end.max(start),
             value,
         })
     }
 
     pub(super) fn nanoseconds(&self) -> u64 {
-        self.end.saturating_sub(self.start)
+        self.end - self.start
     }
 
     pub(super) fn is_error(&self) -> bool {

@@ -87,11 +87,7 @@ impl Style {
                 milliseconds(span.start - begin),
                 milliseconds(span.nanoseconds()),
                 printable(span.called()),
-                bar(
-                    span.start - begin,
-                    span.end.max(span.start) - begin,
-                    end - begin
-                ),
+                bar(span.start - begin, span.end - begin, end - begin),
                 self.outcome(span),
             );
         }
@@ -159,6 +155,18 @@ mod tests {
             r#"{{"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}","attributes":{{"gen_ai.tool.name":"{tool}","sema.launch":"abcdefgh","sema.connector":"echo","sema.request.bytes":10,"sema.answer.bytes":5{error}}}}}"#
         );
         Span::parse(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_span_that_ends_before_it_begins_takes_no_time() {
+        let style = Style {
+            connectors: false,
+            coloured: false,
+        };
+        let spans = [span(9_000_000_000_000, 5, "back", "")];
+        assert_eq!(spans[0].nanoseconds(), 0);
+        let drawn = style.waterfall(&spans);
+        assert!(drawn.ends_with("  ok\n") && drawn.len() < 400, "{drawn}");
     }
 
     #[test]
