@@ -1,14 +1,14 @@
 //! Looks through a line that is over the limit as its parts go by, in constant memory, for what
-//! says whom it concerns: its top-level `id`, and whether it has a `method`.
+//! says whom it concerns: its top-level `id`, and its `method` if it has one.
 //!
-//! The line is not kept and not validated: nothing of it is forwarded. An id of more than 1 KiB is
-//! not told.
+//! The line is not kept and not validated: nothing of it is forwarded. An id or a method of more
+//! than 1 KiB is not told.
 
-use crate::envelope::Id;
+use crate::envelope::{self, Id};
 use crate::json;
 
-/// The longest id that is remembered, in bytes as written.
-const ID_LIMIT: usize = 1024;
+/// The longest id or method that is remembered, in bytes as written.
+const VALUE_LIMIT: usize = 1024;
 /// The longest key that is looked at, in bytes as written: `method` in escapes only takes 36.
 const KEY_LIMIT: usize = 40;
 
@@ -25,6 +25,7 @@ pub struct LongLine {
     /// A colon was read since the last comma, at depth one.
     in_value: bool,
     id: Vec<u8>,
+    method: Vec<u8>,
     has_method: bool,
 }
 
@@ -33,6 +34,7 @@ enum Key {
     #[default]
     Other,
     Id,
+    Method,
 }
 
 impl LongLine {
@@ -80,11 +82,11 @@ impl LongLine {
         }
     }
 
-    /// Remembers the bytes of a key, or of the value of `id`, at depth one.
+    /// Remembers the bytes of a key, or of a value that is told, at depth one.
     fn keep(&mut self, bytes: &[u8]) {
-        let wanted = !self.in_value || self.key == Key::Id;
-        if self.depth == 1 && wanted && self.token.len() <= ID_LIMIT {
-            let room = (ID_LIMIT + 1).saturating_sub(self.token.len());
+        let wanted = !self.in_value || self.key != Key::Other;
+        if self.depth == 1 && wanted && self.token.len() <= VALUE_LIMIT {
+            let room = (VALUE_LIMIT + 1).saturating_sub(self.token.len());
             self.token
                 .extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
@@ -100,9 +102,10 @@ impl LongLine {
             .map(json::unescape);
         self.key = match name.as_deref() {
             Some(b"id") => Key::Id,
+            Some(b"method") => Key::Method,
             _ => Key::Other,
         };
-        self.has_method |= name.as_deref() == Some(b"method");
+        self.has_method |= self.key == Key::Method;
         self.in_value = true;
     }
 
@@ -111,8 +114,10 @@ impl LongLine {
             return;
         }
         let token = std::mem::take(&mut self.token);
-        if self.key == Key::Id && self.in_value {
-            self.id = token;
+        match self.key {
+            Key::Id if self.in_value => self.id = token,
+            Key::Method if self.in_value => self.method = token,
+            _ => {}
         }
         self.key = Key::Other;
         self.in_value = false;
@@ -120,13 +125,20 @@ impl LongLine {
 
     /// The id as written, if one was seen that can be one.
     pub fn id(&self) -> Option<Id<'_>> {
-        let whole = self.id.len() <= ID_LIMIT && json::value(&self.id).is_ok();
+        let whole = self.id.len() <= VALUE_LIMIT && json::value(&self.id).is_ok();
         if whole { Id::read(&self.id) } else { None }
     }
 
     /// Whether a `method` was seen: then it is no answer.
     pub fn has_method(&self) -> bool {
         self.has_method
+    }
+
+    /// The method, unescaped, if it is a text.
+    pub fn method(&self) -> Option<String> {
+        let whole = self.method.len() <= VALUE_LIMIT && json::value(&self.method).is_ok();
+        let text = whole.then(|| envelope::text_of(&self.method).into_owned());
+        text.filter(|text| !text.is_empty())
     }
 }
 
@@ -185,6 +197,22 @@ mod tests {
         let mut long = LongLine::default();
         long.feed(line.as_bytes());
         assert_eq!(long.id(), None);
-        assert!(long.id.len() <= ID_LIMIT + 1);
+        assert!(long.id.len() <= VALUE_LIMIT + 1);
+    }
+
+    #[test]
+    fn the_method_is_told_as_a_server_would_read_it() {
+        for (line, method) in [
+            (
+                r#"{"id":1,"m\u0065thod":"tools\/call","params":{"method":"x"}}"#,
+                Some("tools/call"),
+            ),
+            (r#"{"method":7}"#, None),
+            (r#"{"params":{"method":"x"}}"#, None),
+        ] {
+            let mut long = LongLine::default();
+            line.as_bytes().chunks(3).for_each(|part| long.feed(part));
+            assert_eq!(long.method().as_deref(), method, "{line}");
+        }
     }
 }

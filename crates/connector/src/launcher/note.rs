@@ -4,17 +4,22 @@ use super::session::Session;
 use super::trace::{self, More};
 use sema_rules::envelope::{self, Envelope, Id, Malformed, Shape};
 use sema_rules::hop::{Ended, Forward, Outcome, Step};
+use sema_rules::long::LongLine;
 use sema_rules::traceparent::Traceparent;
 use sema_rules::wire::Code;
 
 /// The errors with which a request is answered before it reaches the connector.
-const OWN: [Code; 5] = [
+const OWN: [Code; 6] = [
     Code::Unauthorized,
     Code::ForbiddenScope,
+    Code::TooLarge,
     Code::UpstreamExit,
     Code::Internal,
     Code::NotInstalled,
 ];
+
+/// What the conventions call a method that is not known.
+const UNKNOWN: &str = "_OTHER";
 
 impl Session {
     /// A line of the engine's: a request that was answered here has ended with that, and the
@@ -26,36 +31,60 @@ impl Session {
         step: &Step,
         now: u64,
     ) {
-        let Ok(message) = message else { return };
+        let message = match message {
+            Ok(message) => message,
+            Err(malformed) => return self.note_malformed(malformed, line.len(), step, now),
+        };
         let Shape::Request { id, method } = &message.shape else {
             return;
         };
         let call = method == "tools/call";
         match (&step.forward, step.to_engine.first()) {
             (Forward::Nothing, Some(reply)) => {
-                let tool = text(message.params, "name").filter(|_| call);
-                let reply_code = code(reply);
                 let ended = Ended {
                     method: method.clone().into_owned(),
-                    tool,
-                    id: id.as_bytes().to_vec(),
-                    started: now,
-                    request_bytes: line.len(),
-                    answer_bytes: reply.len(),
-                    outcome: outcome(reply_code.as_deref()),
+                    tool: text(message.params, "name").filter(|_| call),
                     traceparent: Traceparent::of_request(line, message.params),
+                    uri: text(message.params, "uri").filter(|uri| self.is_status(uri)),
+                    ..unread(id.as_bytes(), line.len(), now)
                 };
                 let more = More {
-                    uri: text(message.params, "uri").filter(|uri| self.is_status(uri)),
                     arguments: self.arguments(message.params).filter(|_| call),
                     result: None,
                 };
-                self.trace.ended(ended, reply_code, more);
+                self.note_reply(ended, reply, more);
             }
             (Forward::Nothing, None) => {}
             _ if call => self.keep_arguments(*id, message.params, now),
             _ => {}
         }
+    }
+
+    /// A line of the engine's that is no message.
+    fn note_malformed(&self, malformed: &Malformed, bytes: usize, step: &Step, now: u64) {
+        if let (Some(id), Some(reply)) = (&malformed.id, step.to_engine.first()) {
+            self.note_reply(unread(id, bytes, now), reply, More::default());
+        }
+    }
+
+    /// A line of the engine's that was over the limit.
+    pub(super) fn note_long(&self, long: &LongLine, bytes: usize, step: &Step) {
+        if let (Some(id), Some(reply)) = (long.id(), step.to_engine.first()) {
+            let mut ended = unread(id.as_bytes(), bytes, self.trace.now());
+            ended.method = long.method().unwrap_or(ended.method);
+            self.note_reply(ended, reply, More::default());
+        }
+    }
+
+    /// A request that ended with a reply of ours.
+    fn note_reply(&self, ended: Ended, reply: &[u8], more: More) {
+        let code = code(reply);
+        let ended = Ended {
+            answer_bytes: reply.len(),
+            outcome: outcome(code.as_deref()),
+            ..ended
+        };
+        self.trace.ended(ended, code, more);
     }
 
     /// The end of a request, by the connector's line.
@@ -75,9 +104,9 @@ impl Session {
         self.trace.ended(ended, error, more);
     }
 
-    /// Requests that ended with the connector.
-    pub(super) fn note_abandoned(&self, abandoned: Vec<Ended>) {
-        for ended in abandoned {
+    /// Requests that waited for the connector and were answered here.
+    pub(super) fn note_answered(&self, answered: Vec<Ended>) {
+        for ended in answered {
             self.trace.ended(ended, None, More::default());
         }
     }
@@ -98,6 +127,21 @@ impl Session {
     fn is_status(&self, uri: &str) -> bool {
         let own = uri.strip_prefix("sema-connector://");
         own.and_then(|rest| rest.strip_suffix("/status")) == Some(self.trace.connector())
+    }
+}
+
+/// A request of which no more is known than this.
+fn unread(id: &[u8], bytes: usize, now: u64) -> Ended {
+    Ended {
+        method: UNKNOWN.to_owned(),
+        tool: None,
+        id: id.to_vec(),
+        started: now,
+        request_bytes: bytes,
+        answer_bytes: 0,
+        outcome: Outcome::Error,
+        traceparent: None,
+        uri: None,
     }
 }
 
@@ -129,5 +173,5 @@ fn code(line: &[u8]) -> Option<String> {
     let code = envelope::member(error, "code").ok()??;
     let text = std::str::from_utf8(code).ok()?;
     let number: Result<i64, _> = text.parse();
-    Some(number.map_or_else(|_| "_OTHER".to_owned(), |number| number.to_string()))
+    Some(number.map_or_else(|_| UNKNOWN.to_owned(), |number| number.to_string()))
 }

@@ -78,7 +78,7 @@ impl Session {
         self.put(&self.connector, step.to_connector);
         self.put(&self.engine, step.to_engine);
         drop(hop);
-        self.note_abandoned(step.abandoned);
+        self.note_answered(step.answered);
     }
 
     /// Puts lines of ours; those that find no room are counted.
@@ -104,8 +104,9 @@ impl Session {
             }
             Some(Piece::Line(line)) => self.engine_line(line, &mut out),
             Some(Piece::Part { bytes, place }) => {
-                if let Some((line, _)) = long.take(bytes, place) {
+                if let Some((line, length)) = long.take(bytes, place) {
                     let step = self.hop().long_from_engine(&line);
+                    self.note_long(&line, length, &step);
                     self.send_from_engine(&step, &[], &mut out);
                 }
             }
@@ -169,6 +170,7 @@ impl Session {
         if let Some(ended) = step.ended {
             self.note_answer(ended, line);
         }
+        self.note_answered(step.answered);
         if step.noise {
             self.trace.noise();
         }

@@ -118,19 +118,7 @@ impl Hop {
             },
             _ => None,
         };
-        self.open.insert(
-            request.id.key(),
-            Open {
-                id: request.id.as_bytes().to_vec(),
-                method: request.method.to_owned(),
-                tool,
-                started: request.now,
-                bytes: request.line.len(),
-                traceparent: Traceparent::of_request(request.line, request.params),
-                cancelled: false,
-                first_page: request.method == "resources/list" && !request.has("cursor"),
-            },
-        );
+        self.open.insert(request.id.key(), request.open(tool));
         Step::as_is()
     }
 
@@ -208,7 +196,7 @@ impl Hop {
         let own = request.names_status(&self.name);
         let line = match request.method {
             "resources/read" if own => {
-                self.status.reads.push(id.to_vec());
+                self.status.reads.push(request.open(None));
                 return Some(self.ask_for_tools());
             }
             "resources/subscribe" | "resources/unsubscribe" if own => {
@@ -250,6 +238,19 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
+    fn open(&self, tool: Option<String>) -> Open {
+        Open {
+            id: self.id.as_bytes().to_vec(),
+            method: self.method.to_owned(),
+            tool,
+            started: self.now,
+            bytes: self.line.len(),
+            traceparent: Traceparent::of_request(self.line, self.params),
+            cancelled: false,
+            first_page: self.method == "resources/list" && !self.has("cursor"),
+        }
+    }
+
     fn has(&self, name: &'static str) -> bool {
         self.params
             .is_some_and(|params| envelope::member(params, name) != Ok(None))

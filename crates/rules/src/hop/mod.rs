@@ -45,8 +45,8 @@ pub struct Step {
     pub to_connector: Vec<Vec<u8>>,
     /// A request that has been answered.
     pub ended: Option<Ended>,
-    /// Requests that the connector left open when it ended: they have been answered, too.
-    pub abandoned: Vec<Ended>,
+    /// Requests that waited for the connector and were answered here.
+    pub answered: Vec<Ended>,
     /// The line was no message, or an answer nobody waits for: dropped, to be counted.
     pub noise: bool,
 }
@@ -173,10 +173,10 @@ impl Hop {
                 "initialize" => Outcome::Result,
                 _ => Outcome::Refused(absence.code),
             };
-            step.abandoned.push(open.end(line.len(), outcome));
+            step.answered.push(open.end(line.len(), outcome));
             step.to_engine.push(line);
         }
-        step.to_engine.extend(self.answer_status_reads());
+        self.answer_status_reads(&mut step);
         if was_live && self.handshake.initialized.is_some() {
             step.to_engine.extend(self.tools_changed());
         }

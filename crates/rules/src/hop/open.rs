@@ -41,6 +41,8 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The span that it came from, where the request names one.
     pub traceparent: Option<Traceparent>,
+    /// The address of the status resource, where the request was for that.
+    pub uri: Option<String>,
 }
 
 /// How a request ended.
@@ -67,6 +69,7 @@ impl Open {
             answer_bytes,
             outcome,
             traceparent: self.traceparent,
+            uri: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The status resource: `sema-connector://NAME/status`.
 
-use super::{Hop, Phase, Step};
+use super::{Hop, Open, Outcome, Phase, Step};
 use crate::edit;
 use crate::envelope::{Envelope, Id};
 use crate::json as reader;
@@ -16,8 +16,8 @@ const PAGES: usize = 64;
 pub(super) struct Status {
     /// The engine subscribed to it.
     pub(super) subscribed: bool,
-    /// The ids of reads that wait for the list of tools.
-    pub(super) reads: Vec<Vec<u8>>,
+    /// The reads that wait for the list of tools.
+    pub(super) reads: Vec<Open>,
     /// Our own `tools/list` on its way: its id, and the names so far.
     asking: Option<Asking>,
     /// How many lists were asked for.
@@ -141,25 +141,28 @@ impl Hop {
                 to_connector: vec![self.status.request(Some(cursor))],
                 ..Step::default()
             },
-            _ => Step {
-                to_engine: self.answer_status_reads(),
-                ..Step::default()
-            },
+            _ => {
+                let mut step = Step::default();
+                self.answer_status_reads(&mut step);
+                step
+            }
         }
     }
 
     /// Answers every read that waits.
-    pub(super) fn answer_status_reads(&mut self) -> Vec<Vec<u8>> {
+    pub(super) fn answer_status_reads(&mut self, step: &mut Step) {
         let tools = self
             .status
             .asking
             .take()
             .map(|asking| asking.tools)
             .unwrap_or_default();
-        let reads = std::mem::take(&mut self.status.reads);
-        reads
-            .iter()
-            .map(|id| self.read_status(id, &tools))
-            .collect()
+        for open in std::mem::take(&mut self.status.reads) {
+            let line = self.read_status(&open.id, &tools);
+            let mut ended = open.end(line.len(), Outcome::Result);
+            ended.uri = Some(uri(&self.name));
+            step.answered.push(ended);
+            step.to_engine.push(line);
+        }
     }
 }

@@ -29,7 +29,6 @@ pub(super) struct Record {
 /// What is known of some requests only.
 #[derive(Debug, Default, Clone)]
 pub(in crate::launcher) struct More {
-    pub(in crate::launcher) uri: Option<String>,
     pub(in crate::launcher) arguments: Option<String>,
     pub(in crate::launcher) result: Option<String>,
 }
@@ -137,7 +136,7 @@ pub(super) fn write(record: &Record, launch: &Launch<'_>, ids: &mut Ids, out: &m
         attributes: Attributes {
             method,
             version: launch.version,
-            uri: record.more.uri.as_deref(),
+            uri: ended.uri.as_deref(),
             id: id(&ended.id),
             transport: "pipe",
             operation: tool.map(|_| "execute_tool"),
