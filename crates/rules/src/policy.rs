@@ -40,6 +40,13 @@ impl ToolPolicy {
         Self { allow: None }
     }
 
+    /// The policy of a file that cannot be used: no tool.
+    pub fn none() -> Self {
+        Self {
+            allow: Some(BTreeSet::new()),
+        }
+    }
+
     /// Reads `tools.json`.
     pub fn parse(text: &[u8]) -> Result<Self, PolicyError> {
         let file: ToolsFile = from_object(text).map_err(|source| PolicyError {

@@ -5,6 +5,7 @@
 mod note;
 mod reason;
 mod session;
+mod settle;
 mod sink;
 mod start;
 mod status;
@@ -25,6 +26,7 @@ use sema_rules::wire::Code;
 use sema_rules::withhold::Withhold;
 use sema_vault::{ConnectorDir, LaunchDir, Secret};
 use session::Session;
+use settle::{Found, Settling};
 use sink::Sink;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trace::{Content, Trace};
 
 /// How long each step of an ending waits for the next one.
@@ -94,11 +96,11 @@ pub fn run(
     output: OwnedFd,
     stops: Option<StopSignals>,
 ) -> Result<ExitCode, Failure> {
-    let policy = read_policy(&settings.dir);
+    let found = read_policy(&settings.dir);
     let hop = Hop::new(
         settings.name.clone(),
         env!("CARGO_PKG_VERSION"),
-        policy,
+        settle::first(&found),
         parked(&settings),
     );
     let trace = match settings.purpose {
@@ -129,7 +131,8 @@ pub fn run(
     launcher.start();
     let input = Arc::new(input);
     let (over, end) = mpsc::channel();
-    let watch = watch::begin(&launcher, &input, over.clone());
+    let policy = Settling::new(found, Instant::now());
+    let watch = watch::begin(&launcher, policy, &input, over.clone());
     // In a thread of its own: one that waits for a side that does not read is left behind.
     let carrier = Arc::clone(&launcher);
     std::thread::spawn(move || _ = over.send(carrier.session.carry_engine(input.as_fd())));
@@ -170,13 +173,12 @@ fn parked(settings: &Settings) -> Absence {
     }
 }
 
-/// The operator's tool policy as it is now; a reason where there is one that cannot be used.
-fn read_policy(dir: &ConnectorDir) -> Result<ToolPolicy, String> {
-    match dir.dir().read_policy(POLICY, POLICY_LIMIT) {
-        Ok(None) => Ok(ToolPolicy::all()),
-        Ok(Some(text)) => ToolPolicy::parse(&text).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+/// What the operator's tool policy is now.
+fn read_policy(dir: &ConnectorDir) -> Found {
+    let text = dir.dir().read_policy(POLICY, POLICY_LIMIT);
+    let text = text.map_err(|error| error.to_string())?;
+    let parse = |text: Vec<u8>| ToolPolicy::parse(&text).map_err(|error| error.to_string());
+    text.map(parse).transpose()
 }
 
 impl Launcher {
@@ -253,11 +255,13 @@ impl Launcher {
         }
     }
 
-    /// Takes over the tool policy as it is now.
-    fn follow_policy(&self) {
-        let policy = read_policy(&self.settings.dir);
-        self.session
-            .change(|hop: &mut Hop| -> Step { hop.policy_changed(policy) });
+    /// Takes over the tool policy once what is read of it counts.
+    fn follow_policy(&self, settling: &mut Settling) {
+        let found = read_policy(&self.settings.dir);
+        if let Some(policy) = settling.read(found, Instant::now()) {
+            self.session
+                .change(|hop: &mut Hop| -> Step { hop.policy_changed(policy) });
+        }
     }
 
     /// Takes over the handles as they are now: a new secret is withheld, and a connector that waits

@@ -1,7 +1,8 @@
 //! Follows what changes in the connector's directory while a session runs: the tool policy, the
-//! handles, the build. The kernel tells of changes; twice a second the policy is read all the same,
-//! because what a link leads to is not told of.
+//! handles, the build. The kernel tells of changes; a few times a second the policy is read all the
+//! same, because what a link leads to is not told of.
 
+use super::settle::{APART, Settling};
 use super::{Launcher, PATIENCE, POLICY};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -12,11 +13,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How often the policy is read without being told.
-const TICK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 500_000_000,
-};
+/// How often the policy is read without being told. With the time that it takes to settle it takes
+/// effect within a second.
+const TICK: Duration = Duration::from_millis(300);
 /// How long a group of writes is given to be complete.
 const SETTLE: Duration = Duration::from_millis(30);
 
@@ -29,7 +28,12 @@ pub(super) struct Watch {
 }
 
 /// Begins to watch, in a thread of its own; none where the kernel refuses.
-pub(super) fn begin(launcher: &Arc<Launcher>, engine: &Arc<OwnedFd>, over: Over) -> Option<Watch> {
+pub(super) fn begin(
+    launcher: &Arc<Launcher>,
+    policy: Settling,
+    engine: &Arc<OwnedFd>,
+    over: Over,
+) -> Option<Watch> {
     let (stopped, stop) = std::io::pipe().ok()?;
     let inotify = watch(launcher).ok();
     let (launcher, engine) = (Arc::clone(launcher), Arc::clone(engine));
@@ -40,7 +44,7 @@ pub(super) fn begin(launcher: &Arc<Launcher>, engine: &Arc<OwnedFd>, over: Over)
             reads: 0,
             since: None,
         };
-        follow(&launcher, inotify.as_ref(), &stopped.into(), hangup);
+        follow(&launcher, policy, inotify.as_ref(), &stopped.into(), hangup);
     });
     Some(Watch { _stop: stop })
 }
@@ -59,6 +63,7 @@ fn watch(launcher: &Launcher) -> rustix::io::Result<OwnedFd> {
 
 fn follow(
     launcher: &Arc<Launcher>,
+    mut policy: Settling,
     inotify: Option<&OwnedFd>,
     stopped: &OwnedFd,
     mut hangup: Hangup,
@@ -66,17 +71,18 @@ fn follow(
     loop {
         let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
         fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        _ = poll(&mut fds, Some(&TICK));
+        let pause = if policy.is_settled() { TICK } else { APART };
+        _ = poll(&mut fds, Timespec::try_from(pause).ok().as_ref());
         if !fds[0].revents().is_empty() {
             return;
         }
         let told = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        launcher.follow_policy(&mut policy);
         let mut changed = Changed::default();
         if told {
             std::thread::sleep(SETTLE);
             changed.read(inotify);
         }
-        launcher.follow_policy();
         if changed.handles {
             launcher.follow_handles();
         } else if changed.build {

@@ -4,6 +4,7 @@ pub(crate) mod terminal;
 mod auth;
 mod hang;
 mod install;
+mod live;
 mod machine;
 mod mount;
 mod pin;

@@ -190,19 +190,22 @@ impl Hop {
         }
     }
 
-    /// The policy file changed.
+    /// The policy file changed. The engine is told of other tools only where others are allowed.
     pub fn policy_changed(&mut self, policy: Result<ToolPolicy, String>) -> Step {
-        if self.policy == policy {
+        if self.policy == policy || self.handshake.initialized.is_none() {
+            self.policy = policy;
             return Step::default();
         }
-        self.policy = policy;
-        let told = self.handshake.initialized.is_some();
+        let before = std::mem::replace(&mut self.policy, policy);
+        let none = ToolPolicy::none();
+        let to_engine = if before.as_ref().unwrap_or(&none) == self.policy.as_ref().unwrap_or(&none)
+        {
+            Vec::from_iter(self.status.updated(&self.name))
+        } else {
+            self.tools_changed()
+        };
         Step {
-            to_engine: if told {
-                self.tools_changed()
-            } else {
-                Vec::new()
-            },
+            to_engine,
             ..Step::default()
         }
     }

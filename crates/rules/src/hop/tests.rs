@@ -97,6 +97,26 @@ fn a_broken_policy_closes_everything() {
 }
 
 #[test]
+fn a_new_policy_is_told_where_other_tools_are_allowed() {
+    let mut hop = live(policy(r#"{"allow":["a"]}"#));
+    engine(
+        &mut hop,
+        r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"sema-connector://browser/status"}}"#,
+    );
+    let mut told = |policy| texts(&hop.policy_changed(policy).to_engine);
+    let tools = "notifications/tools/list_changed";
+    let status = "notifications/resources/updated";
+    assert_eq!(told(policy(r#"{"allow": ["a", "a"]}"#)), "");
+    assert!(told(Err("broken".to_owned())).contains(tools));
+    for none in [Err("removed".to_owned()), policy(r#"{"allow":[]}"#)] {
+        let told = told(none);
+        assert!(told.contains(status) && !told.contains(tools), "{told}");
+    }
+    let all = told(Ok(ToolPolicy::all()));
+    assert!(all.contains(status) && all.contains(tools), "{all}");
+}
+
+#[test]
 fn the_resources_capability_is_added_once() {
     let mut hop = hop(Ok(ToolPolicy::all()));
     hop.connector_started();
