@@ -9,4 +9,5 @@ pub mod browser;
 pub mod cli;
 pub mod install;
 pub mod launcher;
+mod random;
 mod stream;

@@ -2,6 +2,7 @@
 
 use crate::envelope::{self, Envelope, Why};
 use crate::json;
+use std::borrow::Cow;
 
 /// `line` with the bytes of `part`, which must be a slice of it, replaced.
 pub fn splice(line: &[u8], part: &[u8], replacement: &[u8]) -> Vec<u8> {
@@ -10,6 +11,50 @@ pub fn splice(line: &[u8], part: &[u8], replacement: &[u8]) -> Vec<u8> {
         .min(line.len());
     let end = (start + part.len()).min(line.len());
     [&line[..start], replacement, &line[end..]].concat()
+}
+
+/// `line` with each part, a slice of it that overlaps no other, replaced.
+pub fn splice_all(line: &[u8], mut parts: Vec<(&[u8], Vec<u8>)>) -> Vec<u8> {
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.as_ptr()));
+    let mut spliced = line.to_vec();
+    for (part, replacement) in parts {
+        let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+        let start = start.min(line.len());
+        let end = (start + part.len()).min(line.len());
+        spliced.splice(start..end, replacement);
+    }
+    spliced
+}
+
+/// `object` with only the members whose unescaped name `keep` picks, each as written. Nothing is
+/// copied out where all are kept.
+pub fn retain_members<'a>(
+    object: &'a [u8],
+    keep: impl Fn(&[u8]) -> bool,
+) -> Result<Cow<'a, [u8]>, Why> {
+    let (mut kept, mut all) = (Vec::new(), true);
+    json::object(object, |key, value| {
+        if keep(&json::unescape(key)) {
+            kept.push([b"\"", key, b"\":", value].concat());
+        } else {
+            all = false;
+        }
+    })?;
+    Ok(match all {
+        true => Cow::Borrowed(object),
+        false => Cow::Owned([b"{", kept.join(&b","[..]).as_slice(), b"}"].concat()),
+    })
+}
+
+/// `object` with `member` (text such as `"a":1`) in its `_meta`, which is made where there is none.
+pub fn with_meta(object: &[u8], member: &[u8]) -> Result<Vec<u8>, Why> {
+    match envelope::member(object, "_meta")? {
+        Some(meta) if json::kind(meta) == json::Kind::Object => {
+            Ok(splice(object, meta, &prepend(meta, member)))
+        }
+        Some(other) => Ok(splice(object, other, &[b"{", member, b"}"].concat())),
+        None => Ok(prepend(object, &[br#""_meta":{"#, member, b"}"].concat())),
+    }
 }
 
 /// The answer to `tools/list` without the tools that `keep` leaves out: none when nothing is left
@@ -121,6 +166,35 @@ mod tests {
             cut(line, &["a", "b"]).unwrap(),
             r#"{"result":{"tools":[]},"jsonrpc":"2.0","id":1}"#
         );
+    }
+
+    #[test]
+    fn members_are_taken_out_and_the_others_stay() {
+        let object = br#"{ "a": 1.0 ,"\u0062":2,"c":"x"}"#;
+        let kept = retain_members(object, |name| name != b"b").unwrap();
+        assert_eq!(kept.as_ref(), br#"{"a":1.0,"c":"x"}"#);
+        assert!(matches!(
+            retain_members(object, |_| true).unwrap(),
+            Cow::Borrowed(_)
+        ));
+    }
+
+    #[test]
+    fn a_member_of_meta_is_put_where_it_belongs() {
+        let put = |object: &str| with_meta(object.as_bytes(), b"\"k\":1").unwrap();
+        assert_eq!(put("{}"), br#"{"_meta":{"k":1}}"#);
+        assert_eq!(put(r#"{"_meta":{"a":2}}"#), br#"{"_meta":{"k":1,"a":2}}"#);
+        assert_eq!(
+            put(r#"{"_meta":null,"b":2}"#),
+            br#"{"_meta":{"k":1},"b":2}"#
+        );
+    }
+
+    #[test]
+    fn parts_are_replaced_in_any_order() {
+        let line = b"one two three";
+        let parts = vec![(&line[8..], b"3".to_vec()), (&line[..3], b"1".to_vec())];
+        assert_eq!(splice_all(line, parts), b"1 two 3");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod digest;
 pub mod edit;
 pub mod envelope;
+pub mod eras;
 pub mod frame;
 pub mod hop;
 pub mod json;

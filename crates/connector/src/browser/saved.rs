@@ -10,7 +10,6 @@ use sema_vault::connector_dir::HANDLE_LIMIT;
 use sema_vault::error::Reason;
 use sema_vault::{Change, ConnectorDir, Dir, Secret, VaultError, foreign};
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// What a save's file is called, around 128 bits of chance: a page can put files of names of its
@@ -36,18 +35,8 @@ impl Store {
 
     /// A new file's name, or why there is none.
     pub(super) fn fresh(&self) -> Result<String, String> {
-        let mut bytes = [0; 16];
-        let flags = rustix::rand::GetRandomFlags::empty();
-        match rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, flags)) {
-            Ok(16) => {}
-            Ok(_) => return Err("the system gave too little randomness".to_owned()),
-            Err(error) => return Err(format!("the system gave no randomness: {error}")),
-        }
-        let mut name = NAME[0].to_owned();
-        for byte in bytes {
-            _ = write!(name, "{byte:02x}");
-        }
-        Ok(name + NAME[1])
+        let name = crate::random::name()?;
+        Ok([NAME[0], &name, NAME[1]].concat())
     }
 
     /// Stores what a save's file holds. The error is the reason, without any of the content.

@@ -18,6 +18,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output;
 use reason::End;
 use sema_jail::{Child, Exit, StopSignals};
+use sema_rules::eras::Eras;
 use sema_rules::hop::{Absence, Hop, Step};
 use sema_rules::manifest::Manifest;
 use sema_rules::name::{ConnectorName, Handle};
@@ -103,12 +104,13 @@ pub fn run(
         settle::first(&found),
         parked(&settings),
     );
+    let eras = Eras::new(hop, || crate::random::name().ok());
     let trace = match settings.purpose {
         Purpose::Work => trace::open(&settings.dir, &settings.name),
         Purpose::Status => Trace::new(settings.name.clone(), None, Content::Off),
     };
     let launcher = Arc::new(Launcher {
-        session: Session::new(hop, Withhold::default(), Sink::engine(output), trace),
+        session: Session::new(eras, Withhold::default(), Sink::engine(output), trace),
         settings,
         running: Mutex::default(),
         secrets: Mutex::default(),
@@ -191,10 +193,10 @@ impl Launcher {
         }
         match start::connector(self) {
             Ok(Some(started)) => *running = Some(started),
-            Ok(None) => self.session.hop().absent_because(parked(&self.settings)),
+            Ok(None) => self.session.eras().absent_because(parked(&self.settings)),
             Err(absence) => {
                 output::say(&format!("sema-connector: {}", absence.reason));
-                self.session.hop().absent_because(absence);
+                self.session.eras().absent_because(absence);
             }
         }
     }
@@ -209,7 +211,7 @@ impl Launcher {
         }
         words.extend(launch.remove().err().map(|error| error.to_string()));
         if !self.stopping.load(Ordering::SeqCst) {
-            self.session.change(|hop| hop.connector_ended(absence));
+            self.session.change(|eras| eras.connector_ended(absence));
         }
         for word in words {
             output::say(&format!("sema-connector: {word}"));
@@ -239,7 +241,7 @@ impl Launcher {
 
     /// Answers what is still open, and tells what was dropped.
     fn say_end(&self) {
-        self.session.change(|hop| hop.connector_ended(stopped()));
+        self.session.change(|eras| eras.ended(stopped()));
         self.session.trace.flush();
         self.session.engine.flush();
         let (noise, lost) = self.session.trace.counts();
@@ -260,7 +262,7 @@ impl Launcher {
         let found = read_policy(&self.settings.dir);
         if let Some(policy) = settling.read(found, Instant::now()) {
             self.session
-                .change(|hop: &mut Hop| -> Step { hop.policy_changed(policy) });
+                .change(|eras: &mut Eras| -> Step { eras.policy_changed(policy) });
         }
     }
 

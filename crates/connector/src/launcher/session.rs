@@ -15,8 +15,9 @@ use super::trace::Trace;
 use crate::stream::read;
 use rustix::io::Errno;
 use sema_rules::envelope;
+use sema_rules::eras::Eras;
 use sema_rules::frame::{Piece, Place, Splitter};
-use sema_rules::hop::{Forward, Hop, Step};
+use sema_rules::hop::{Forward, Step};
 use sema_rules::long::LongLine;
 use sema_rules::name::Handle;
 use sema_rules::withhold::Withhold;
@@ -29,7 +30,7 @@ const GATHERED: usize = 64 * 1024;
 
 /// What the threads of one session share.
 pub(super) struct Session {
-    hop: Mutex<Hop>,
+    eras: Mutex<Eras>,
     withhold: RwLock<Arc<Withhold>>,
     pub(super) engine: Sink,
     pub(super) connector: Sink,
@@ -39,9 +40,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(hop: Hop, withhold: Withhold, engine: Sink, trace: Trace) -> Self {
+    pub(super) fn new(eras: Eras, withhold: Withhold, engine: Sink, trace: Trace) -> Self {
         Self {
-            hop: Mutex::new(hop),
+            eras: Mutex::new(eras),
             withhold: RwLock::new(Arc::new(withhold)),
             engine,
             connector: Sink::connector(),
@@ -72,12 +73,12 @@ impl Session {
 
     /// Changes the session's state outside the two directions. What follows from it goes out
     /// before any line that is judged later.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Hop) -> Step) {
-        let mut hop = self.hop();
-        let step = change(&mut hop);
+    pub(super) fn change(&self, change: impl FnOnce(&mut Eras) -> Step) {
+        let mut eras = self.eras();
+        let step = change(&mut eras);
         self.put(&self.connector, step.to_connector);
         self.put(&self.engine, step.to_engine);
-        drop(hop);
+        drop(eras);
         self.note_answered(step.answered);
     }
 
@@ -90,8 +91,8 @@ impl Session {
         }
     }
 
-    pub(super) fn hop(&self) -> MutexGuard<'_, Hop> {
-        self.hop.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn eras(&self) -> MutexGuard<'_, Eras> {
+        self.eras.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries the engine's lines until its stream ends.
@@ -105,9 +106,9 @@ impl Session {
             Some(Piece::Line(line)) => self.engine_line(line, &mut out),
             Some(Piece::Part { bytes, place }) => {
                 if let Some((line, length)) = long.take(bytes, place) {
-                    let step = self.hop().long_from_engine(&line);
+                    let step = self.judge(|eras| eras.long_from_engine(&line));
                     self.note_long(&line, length, &step);
-                    self.send_from_engine(&step, &[], &mut out);
+                    self.send_from_engine(step, &[], &mut out);
                 }
             }
         })
@@ -116,17 +117,28 @@ impl Session {
     fn engine_line(&self, line: &[u8], out: &mut Gathered<'_>) {
         let message = envelope::read(line);
         let now = self.trace.now();
-        let step = self.hop().from_engine(line, &message, now);
+        let step = self.judge(|eras| eras.from_engine(line, &message, now));
         self.note_request(line, &message, &step, now);
-        self.send_from_engine(&step, line, out);
+        self.send_from_engine(step, line, out);
     }
 
-    fn send_from_engine(&self, step: &Step, line: &[u8], out: &mut Gathered<'_>) {
+    /// Judges a line of the engine's. What it is answered is put while the state is held: nothing
+    /// that is judged later can pass it.
+    fn judge(&self, judge: impl FnOnce(&mut Eras) -> Step) -> Step {
+        let mut eras = self.eras();
+        let step = judge(&mut eras);
+        self.put(&self.engine, step.to_engine.clone());
+        step
+    }
+
+    fn send_from_engine(&self, step: Step, line: &[u8], out: &mut Gathered<'_>) {
         out.forward(&step.forward, line);
         step.to_connector.iter().for_each(|line| out.add(line));
-        step.to_engine
-            .iter()
-            .for_each(|line| _ = self.engine.send(line));
+        if !step.to_engine.is_empty() {
+            // An engine that does not read its answers is not read from.
+            self.engine.flush();
+        }
+        self.note_answered(step.answered);
     }
 
     /// Carries the connector's lines until its stream ends.
@@ -141,7 +153,7 @@ impl Session {
             }
             Some(Piece::Part { bytes, place }) => {
                 if let Some((line, length)) = long.take(bytes, place) {
-                    let step = self.hop().long_from_connector(&line, length);
+                    let step = self.eras().long_from_connector(&line, length);
                     self.send_from_connector(step, &[], &mut out);
                 }
             }
@@ -155,9 +167,9 @@ impl Session {
             *scratch = Vec::new();
         }
         let message = envelope::read(line);
-        let mut hop = self.hop();
-        let mut step = hop.from_connector(line, &message, withheld);
-        // While the hop is held: the repeated handshake ends before any request of the engine's
+        let mut eras = self.eras();
+        let mut step = eras.from_connector(line, &message, withheld);
+        // While the state is held: the repeated handshake ends before any request of the engine's
         // can pass it.
         self.put(&self.connector, std::mem::take(&mut step.to_connector));
         step

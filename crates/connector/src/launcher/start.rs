@@ -170,7 +170,7 @@ fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Runn
     if let Some(stdin) = stdin {
         launcher.session.connector.open(stdin);
     }
-    launcher.session.change(|hop| hop.connector_started());
+    launcher.session.change(|eras| eras.connector_started());
     let (heard, hear) = mpsc::channel::<()>();
     let own = Arc::clone(launcher);
     let reader = std::thread::spawn(move || {

@@ -65,7 +65,7 @@ impl Hop {
         if let Phase::Reviving(_, key) = &self.phase
             && *key == id.key()
         {
-            self.handshake.resources = has_resources(message);
+            self.keep(message);
             return self.revived();
         }
         if self.status.asked(id) {
@@ -115,10 +115,19 @@ impl Hop {
         Ok(cut.map_or(Forward::AsIs, Forward::Replaced))
     }
 
+    /// Keeps what the connector says of itself.
+    fn keep(&mut self, message: &Envelope<'_>) {
+        self.handshake.said = message.result.map(<[u8]>::to_vec);
+        self.handshake.resources = has_resources(message);
+    }
+
     /// The answer to `initialize`, with the resources capability added where there is none.
     fn merge_capability(&mut self, line: &[u8], message: &Envelope<'_>) -> Forward {
-        self.handshake.answered = true;
-        self.handshake.resources = has_resources(message);
+        self.keep(message);
+        self.handshake.answered = message.result.is_some();
+        if !self.handshake.answered {
+            self.handshake.initialize = None;
+        }
         match capabilities(message) {
             Some(capabilities) if !self.handshake.resources => {
                 let merged =

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::borrow::Cow;
 
 /// The key of the request in a line that was read before.
-pub(super) fn request_key(line: &[u8]) -> Option<IdKey> {
+pub(crate) fn request_key(line: &[u8]) -> Option<IdKey> {
     match envelope::read(line).ok()?.shape {
         Shape::Request { id, .. } => Some(id.key()),
         _ => None,

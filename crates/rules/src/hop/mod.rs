@@ -8,19 +8,20 @@
 mod connector;
 mod engine;
 mod open;
-mod status;
+pub(crate) mod status;
 
 use crate::envelope::{IdKey, Malformed};
 use crate::name::ConnectorName;
 use crate::policy::ToolPolicy;
 use crate::wire::{self, Code};
+pub(crate) use engine::request_key;
 pub use open::{Ended, Outcome};
 use open::{Open, OpenRequests};
 
 /// The newest handshake revision, offered to a client that asks for one we do not know.
-const NEWEST: &str = "2025-11-25";
+pub(crate) const NEWEST: &str = "2025-11-25";
 /// The handshake revisions that a parked session answers for.
-const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", NEWEST];
+pub(crate) const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", NEWEST];
 
 /// What becomes of the line that was read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -52,14 +53,14 @@ pub struct Step {
 }
 
 impl Step {
-    fn as_is() -> Self {
+    pub(crate) fn as_is() -> Self {
         Self {
             forward: Forward::AsIs,
             ..Self::default()
         }
     }
 
-    fn reply(line: Vec<u8>) -> Self {
+    pub(crate) fn reply(line: Vec<u8>) -> Self {
         Self {
             to_engine: vec![line],
             ..Self::default()
@@ -94,6 +95,19 @@ enum Phase {
     Live,
 }
 
+/// How far a handshake is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Not begun, or refused by the connector.
+    None,
+    /// `initialize` waits for its answer.
+    Asked,
+    /// `initialize` was answered.
+    Answered,
+    /// `notifications/initialized` was sent.
+    Initialized,
+}
+
 /// The state of one session.
 #[derive(Debug)]
 pub struct Hop {
@@ -115,6 +129,8 @@ struct Handshake {
     initialized: Option<Vec<u8>>,
     /// The engine has an answer to its `initialize`.
     answered: bool,
+    /// What the connector answered to `initialize`: the value of `result`.
+    said: Option<Vec<u8>>,
     /// The connector has resources of its own.
     resources: bool,
 }
@@ -163,6 +179,7 @@ impl Hop {
         let was_live = matches!(self.phase, Phase::Live);
         self.phase = Phase::Absent(absence.clone());
         self.handshake.resources = false;
+        self.handshake.said = None;
         let mut step = Step::default();
         for open in self.open.drain() {
             let line = match open.method.as_str() {
@@ -213,6 +230,31 @@ impl Hop {
     /// Whether messages pass to a connector.
     pub fn is_live(&self) -> bool {
         matches!(self.phase, Phase::Live)
+    }
+
+    /// How far the handshake is.
+    pub(crate) fn handshake(&self) -> Progress {
+        match (&self.handshake.initialize, self.handshake.answered) {
+            (_, true) if self.handshake.initialized.is_some() => Progress::Initialized,
+            (_, true) => Progress::Answered,
+            (Some(_), false) => Progress::Asked,
+            (None, false) => Progress::None,
+        }
+    }
+
+    /// What the connector that runs said of itself: the result of its `initialize`.
+    pub(crate) fn said(&self) -> Option<&[u8]> {
+        self.handshake.said.as_deref()
+    }
+
+    /// The connector's name.
+    pub(crate) fn name(&self) -> &ConnectorName {
+        &self.name
+    }
+
+    /// Our own version.
+    pub(crate) fn version(&self) -> &'static str {
+        self.version
     }
 
     /// The requests that the engine waits for.

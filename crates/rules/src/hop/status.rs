@@ -32,7 +32,7 @@ struct Asking {
 }
 
 /// The resource's address.
-pub(super) fn uri(name: &ConnectorName) -> String {
+pub(crate) fn uri(name: &ConnectorName) -> String {
     format!("sema-connector://{name}/status")
 }
 
