@@ -82,8 +82,8 @@ fn what_cannot_be_served_is_refused() {
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
     for meta in [
-        format!("{version}"),
-        format!("{capabilities}"),
+        version.to_owned(),
+        capabilities.to_owned(),
         format!(r#"{version},"io.modelcontextprotocol/clientCapabilities":[]"#),
         format!(r#"{capabilities},"io.modelcontextprotocol/protocolVersion":"1900-01-01""#),
         format!(r#"{capabilities},{version},"io.modelcontextprotocol/clientInfo":{{"name":"x"}}"#),
