@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The file's name in a connector's directory.
 pub const FILE: &str = "connector.json";
+/// The longest that is read, in bytes.
+pub const LIMIT: usize = 1024 * 1024;
 
 /// What the launcher starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use super::failure::Failure;
 use super::output::{self, Label};
-use super::unmount::MANIFEST_LIMIT;
 use super::{Outcome, env, input};
 use sema_rules::manifest::{self, Manifest};
 use sema_rules::name::{ConnectorName, Handle};
@@ -87,7 +86,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn taken(connector: &ConnectorDir, handle: &Handle) -> Result<bool, Failure> {
     let Some(text) = connector
         .dir()
-        .read_policy(manifest::FILE, MANIFEST_LIMIT)?
+        .read_policy(manifest::FILE, manifest::LIMIT)?
     else {
         return Ok(true);
     };

@@ -10,9 +10,6 @@ use sema_vault::ConnectorDir;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The longest manifest that is read, in bytes.
-const MANIFEST_LIMIT: usize = 1024 * 1024;
-
 /// Run a connector for an engine that speaks MCP over this program's standard input and output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sema-connector run browser --keep ~/kept")]
@@ -61,7 +58,7 @@ pub(super) fn mounted(name: &ConnectorName) -> Result<Settings, Failure> {
     let dir = config.connector(name)?.ok_or_else(missing)?;
     let text = dir
         .dir()
-        .read_policy(manifest::FILE, MANIFEST_LIMIT)?
+        .read_policy(manifest::FILE, manifest::LIMIT)?
         .ok_or_else(missing)?;
     let manifest = Manifest::parse(&text).map_err(|e| {
         Failure::refused(format_args!("{}: {e}", dir.path().display())).hint("mount it again")

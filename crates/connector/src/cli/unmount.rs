@@ -8,9 +8,6 @@ use sema_rules::manifest::{self, Manifest};
 use sema_rules::name::ConnectorName;
 use std::process::ExitCode;
 
-/// The most that is read of a manifest.
-pub(super) const MANIFEST_LIMIT: usize = 1024 * 1024;
-
 /// Take a connector away from engines: remove its entry from catalog.json
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Its secrets stay.\n\nExample:\n  sema-connector unmount github")]
@@ -47,7 +44,7 @@ fn unmount(name: &ConnectorName) -> Outcome {
     let manifest = match &connector {
         Some(connector) => connector
             .dir()
-            .read_policy(manifest::FILE, MANIFEST_LIMIT)?,
+            .read_policy(manifest::FILE, manifest::LIMIT)?,
         None => None,
     };
     if found.is_none() && manifest.is_none() {
