@@ -2,6 +2,7 @@
 //! carries lines between the two, follows the operator's files while it runs, and ends what it
 //! started.
 
+mod look;
 mod note;
 mod reason;
 mod session;
@@ -20,7 +21,7 @@ use reason::End;
 use sema_jail::{Child, Exit, StopSignals};
 use sema_rules::eras::Eras;
 use sema_rules::hop::{Absence, Hop, Step};
-use sema_rules::manifest::Manifest;
+use sema_rules::manifest::{self, Manifest};
 use sema_rules::name::{ConnectorName, Handle};
 use sema_rules::policy::ToolPolicy;
 use sema_rules::wire::Code;
@@ -130,11 +131,13 @@ pub fn run(
         let launcher = Arc::clone(&launcher);
         std::thread::spawn(move || pump(&launcher.session));
     }
-    launcher.start();
     let input = Arc::new(input);
     let (over, end) = mpsc::channel();
     let policy = Settling::new(found, Instant::now());
-    let watch = watch::begin(&launcher, policy, &input, over.clone());
+    // Before the start: what changes after it was read is seen.
+    let watch = watch::begin(&launcher, policy, &input, over.clone())
+        .map_err(|error| Failure::failed(format_args!("cannot watch the connector: {error}")))?;
+    launcher.start();
     // In a thread of its own: one that waits for a side that does not read is left behind.
     let carrier = Arc::clone(&launcher);
     std::thread::spawn(move || _ = over.send(carrier.session.carry_engine(input.as_fd())));
@@ -266,9 +269,8 @@ impl Launcher {
         }
     }
 
-    /// Takes over the handles as they are now: a new secret is withheld, and a connector that waits
-    /// for a handle is started once it is there.
-    fn follow_handles(self: &Arc<Self>) {
+    /// Takes over the handles as they are now: a new secret is withheld.
+    fn follow_handles(&self) {
         let read = || {
             let held = self.settings.dir.lock_shared(&mut output::waiting)?;
             self.settings
@@ -278,7 +280,14 @@ impl Launcher {
         if let Ok(group) = read() {
             self.withhold(&group);
         }
-        self.start();
+    }
+
+    /// Whether `connector.json` says something else than what is run.
+    fn is_mounted_anew(&self) -> bool {
+        let Settings { dir, manifest, .. } = &self.settings;
+        let text = dir.dir().read_policy(manifest::FILE, manifest::LIMIT);
+        let now = text.ok().flatten().map(|text| Manifest::parse(&text));
+        now.is_none_or(|now| now.as_ref() != Ok(manifest))
     }
 
     /// Withholds these secrets too, from now on. False where that cannot be done.

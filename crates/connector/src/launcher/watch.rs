@@ -1,20 +1,20 @@
 //! Follows what changes in the connector's directory while a session runs: the tool policy, the
-//! handles, the build. The kernel tells of changes; a few times a second the policy is read all the
-//! same, because what a link leads to is not told of.
+//! handles, the build, the manifest. It looks a few times a second, and at once where the kernel
+//! tells of a change: what a link leads to, or another machine does, is not told of.
 
+use super::look::{Changed, Look};
 use super::settle::{APART, Settling};
-use super::{Launcher, PATIENCE, POLICY};
+use super::{Launcher, PATIENCE};
+use crate::cli::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
-use sema_rules::name::Handle;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How often the policy is read without being told. With the time that it takes to settle it takes
-/// effect within a second.
+/// How often it looks without being told. With the time that a policy takes to settle it is in
+/// force within a second.
 const TICK: Duration = Duration::from_millis(300);
 /// How long a group of writes is given to be complete.
 const SETTLE: Duration = Duration::from_millis(30);
@@ -27,69 +27,106 @@ pub(super) struct Watch {
     _stop: std::io::PipeWriter,
 }
 
-/// Begins to watch, in a thread of its own; none where the kernel refuses.
+/// Begins to watch, in threads of its own.
 pub(super) fn begin(
     launcher: &Arc<Launcher>,
     policy: Settling,
     engine: &Arc<OwnedFd>,
     over: Over,
-) -> Option<Watch> {
-    let (stopped, stop) = std::io::pipe().ok()?;
-    let inotify = watch(launcher).ok();
-    let (launcher, engine) = (Arc::clone(launcher), Arc::clone(engine));
-    std::thread::spawn(move || {
-        let hangup = Hangup {
-            engine,
-            over,
-            reads: 0,
-            since: None,
-        };
-        follow(&launcher, policy, inotify.as_ref(), &stopped.into(), hangup);
-    });
-    Some(Watch { _stop: stop })
+) -> std::io::Result<Watch> {
+    let (stopped, stop) = std::io::pipe()?;
+    let hangup = Hangup {
+        engine: Arc::clone(engine),
+        over,
+        reads: 0,
+        since: None,
+    };
+    let look = Look::at(&launcher.settings);
+    let own = Arc::clone(launcher);
+    std::thread::spawn(move || follow(&own, policy, look, &stopped.into(), hangup));
+    Ok(Watch { _stop: stop })
 }
 
-fn watch(launcher: &Launcher) -> rustix::io::Result<OwnedFd> {
-    let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-    let flags = WatchFlags::ATTRIB
-        | WatchFlags::CLOSE_WRITE
-        | WatchFlags::CREATE
-        | WatchFlags::DELETE
-        | WatchFlags::MOVED_FROM
-        | WatchFlags::MOVED_TO;
-    inotify::add_watch(&fd, launcher.settings.dir.path(), flags)?;
-    Ok(fd)
+/// What the kernel tells of changes through; none where it does not.
+fn told(launcher: &Launcher) -> Option<OwnedFd> {
+    let path = launcher.settings.dir.path();
+    let watch = || {
+        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let flags = WatchFlags::ATTRIB
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVED_TO;
+        inotify::add_watch(&fd, path, flags)?;
+        Ok(fd)
+    };
+    let say = |errno: &Errno| {
+        output::say(&format!(
+            "sema-connector: the kernel does not tell of changes in {} ({errno}); they are looked \
+             for three times a second",
+            path.display()
+        ));
+    };
+    watch().inspect_err(say).ok()
 }
 
 fn follow(
     launcher: &Arc<Launcher>,
     mut policy: Settling,
-    inotify: Option<&OwnedFd>,
+    mut look: Look,
     stopped: &OwnedFd,
     mut hangup: Hangup,
 ) {
+    let told = told(launcher);
+    let (tell, changes) = mpsc::channel();
+    // In a thread of its own: the directory's lock may be held, and the policy is followed all the
+    // same.
+    let own = Arc::clone(launcher);
+    std::thread::spawn(move || take_over(&own, &changes));
     loop {
         let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
-        fds.extend(inotify.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        fds.extend(told.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         let pause = if policy.is_settled() { TICK } else { APART };
         _ = poll(&mut fds, Timespec::try_from(pause).ok().as_ref());
         if !fds[0].revents().is_empty() {
             return;
         }
-        let told = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        if let Some(told) = &told {
+            // What is told does not matter, and what is told from here on wakes us again.
+            _ = rustix::io::read(told, &mut [0; 4096]);
+        }
         launcher.follow_policy(&mut policy);
-        let mut changed = Changed::default();
-        if told {
-            std::thread::sleep(SETTLE);
-            changed.read(inotify);
+        let now = Look::at(&launcher.settings);
+        let changed = now.since(&look);
+        if changed.any() {
+            _ = tell.send(changed);
         }
-        if changed.handles {
-            launcher.follow_handles();
-        } else if changed.build {
-            launcher.start();
-        }
+        look = now;
         launcher.session.trace.flush();
         hangup.notice(launcher.session.reads());
+    }
+}
+
+/// Takes over what changed.
+fn take_over(launcher: &Arc<Launcher>, changes: &mpsc::Receiver<Changed>) {
+    let mut said = false;
+    while let Ok(mut changed) = changes.recv() {
+        std::thread::sleep(SETTLE);
+        changes.try_iter().for_each(|later| changed.add(&later));
+        if changed.handles {
+            launcher.follow_handles();
+        }
+        if changed.start {
+            launcher.start();
+        }
+        if changed.manifest && !said && launcher.is_mounted_anew() {
+            said = true;
+            output::say(
+                "sema-connector: connector.json has changed: this session goes on as it began, \
+                 the next one reads it",
+            );
+        }
     }
 }
 
@@ -115,30 +152,6 @@ impl Hangup {
         } else if self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
             // The session may have ended by itself.
             _ = self.over.send(Ok(()));
-        }
-    }
-}
-
-/// What the kernel told of.
-#[derive(Default)]
-struct Changed {
-    handles: bool,
-    build: bool,
-}
-
-impl Changed {
-    fn read(&mut self, inotify: Option<&OwnedFd>) {
-        let Some(fd) = inotify else { return };
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut events = inotify::Reader::new(fd, &mut buffer);
-        while let Ok(event) = events.next() {
-            let name = event
-                .file_name()
-                .map(|name| name.to_string_lossy())
-                .unwrap_or_default();
-            let stem = name.strip_suffix(".meta.json").unwrap_or(&name);
-            self.handles |= Handle::parse(stem).is_ok();
-            self.build |= name == "bin" || name == POLICY;
         }
     }
 }

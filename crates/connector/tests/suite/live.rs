@@ -1,6 +1,6 @@
 //! What changes while a session runs: the tool policy, the handles, the build.
 
-use super::stage::{Stage, chmod, run};
+use super::stage::{LAUNCHER, Stage, chmod, run};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -13,13 +13,18 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Longer than the second within which a change takes effect.
 const A_SECOND: Duration = Duration::from_millis(1200);
 
-/// A server with three tools, as a shell script.
+/// What the launcher says of each start.
+const STARTED: &str = "the files of this launch are in";
+
+/// A server with three tools, as a shell script. It says again what it is told, and ends when told.
 const SERVER: &str = r#"
 while read -r line; do
     id=${line#*'"id":'}; id=${id%%,*}
     case $line in
     *'"method":"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}' ;;
     *'"method":"tools/list"'*) result='{"tools":[{"name":"a"},{"name":"b"},{"name":"c"}]}' ;;
+    *'"method":"echo"'*) word=${line#*'"word":"'}; result="{\"said\":\"${word%%'"'*}\"}" ;;
+    *'"method":"exit"'*) exit ;;
     *) continue ;;
     esac
     echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$result}"
@@ -30,6 +35,8 @@ struct Session {
     launcher: Child,
     input: Option<ChildStdin>,
     answers: mpsc::Receiver<String>,
+    words: mpsc::Receiver<String>,
+    said: String,
     count: u64,
     /// How often the engine was told of other tools.
     told: usize,
@@ -46,10 +53,12 @@ impl Session {
     /// The session of a launcher that is started so.
     fn of(command: &mut Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut launcher = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut launcher = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut session = Self {
             input: launcher.stdin.take(),
             answers: lines(launcher.stdout.take().unwrap()),
+            words: lines(launcher.stderr.take().unwrap()),
+            said: String::new(),
             launcher,
             count: 0,
             told: 0,
@@ -110,6 +119,18 @@ impl Session {
         }
     }
 
+    /// How often the launcher has said this so far.
+    fn said(&mut self, word: &str) -> usize {
+        self.said.extend(self.words.try_iter());
+        self.said.matches(word).count()
+    }
+
+    /// Whether the answer to one that says this word, which comes back, is withheld.
+    fn is_withheld(&mut self, word: &str) -> bool {
+        let answer = self.ask("echo", &json!({ "word": word }));
+        answer["error"]["data"]["code"] == "connector.internal"
+    }
+
     fn status(&mut self) -> Value {
         let params = json!({"uri": "sema-connector://c/status"});
         let answer = self.ask("resources/read", &params);
@@ -146,6 +167,11 @@ fn until(mut holds: impl FnMut() -> bool) {
 
 fn policy(stage: &Stage) -> PathBuf {
     stage.config().join("connectors/c/tools.json")
+}
+
+fn auth(stage: &Stage, secret: &str) {
+    let auth = ["auth", "c", "TOKEN"];
+    assert_eq!(run(&mut stage.launcher(&auth), secret).code, Some(0));
 }
 
 fn pause() {
@@ -278,4 +304,120 @@ fn a_policy_that_is_written_in_pieces_is_taken_over_once_it_is_whole() {
     editor.join().unwrap();
     session.always("bc");
     assert_eq!(session.told, told + 1);
+}
+
+#[test]
+fn a_policy_is_followed_while_the_lock_is_held() {
+    let stage = Stage::new();
+    let mut session = Session::start(&stage, &["--require", "TOKEN"], SERVER);
+    auth(&stage, "the first secret");
+    session.await_tools("abc");
+    let lock = std::fs::File::open(policy(&stage).with_file_name(".lock")).unwrap();
+    lock.lock().unwrap();
+    let handle = policy(&stage).with_file_name("TOKEN");
+    chmod(&handle, 0o400);
+    chmod(&handle, 0o600);
+    pause();
+    std::fs::write(policy(&stage), r#"{"allow":["a"]}"#).unwrap();
+    let begun = Instant::now();
+    session.await_tools("a");
+    // The lock is given up after 30 s only.
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(lock);
+}
+
+#[test]
+fn a_handle_that_is_stored_replaced_and_removed_is_followed() {
+    let stage = Stage::new();
+    let mut session = Session::start(&stage, &["--require", "TOKEN"], SERVER);
+    assert_eq!(session.status()["state"], "unauthorized");
+    assert_eq!((session.tools().as_str(), session.told), ("", 0));
+    auth(&stage, "the first secret");
+    session.await_tools("abc");
+    assert_eq!(session.told, 1);
+    assert!(session.is_withheld("the first secret"));
+    assert!(!session.is_withheld("the second secret"));
+    auth(&stage, "the second secret");
+    until(|| session.is_withheld("the second secret"));
+    assert!(session.is_withheld("the first secret"));
+    std::fs::remove_file(policy(&stage).with_file_name("TOKEN")).unwrap();
+    session.always("abc");
+    assert!(session.is_withheld("the second secret"));
+    assert_eq!((session.said(STARTED), session.told), (1, 1));
+    let mut next = Session::of(&mut stage.launcher(&["run", "c"]));
+    assert_eq!(next.status()["state"], "unauthorized");
+}
+
+#[test]
+fn a_connector_that_has_ended_is_started_for_a_handle_or_a_build_alone() {
+    let stage = Stage::new();
+    let mut session = Session::start(&stage, &["--require", "TOKEN"], SERVER);
+    auth(&stage, "the first secret");
+    session.await_tools("abc");
+    let path = policy(&stage);
+    session.ask("exit", &json!({}));
+    std::fs::write(&path, r#"{"allow":["a"]}"#).unwrap();
+    session.always("");
+    std::fs::remove_file(path.with_file_name("TOKEN")).unwrap();
+    session.always("");
+    assert_eq!(session.said(STARTED), 1);
+    auth(&stage, "the second secret");
+    session.await_tools("a");
+    session.ask("exit", &json!({}));
+    std::fs::create_dir(path.with_file_name("bin")).unwrap();
+    session.await_tools("a");
+    until(|| session.said(STARTED) == 3);
+}
+
+#[test]
+fn a_connector_that_is_mounted_anew_is_said_once_and_goes_on() {
+    const CHANGED: &str = "connector.json has changed";
+    let stage = Stage::new();
+    let mut session = Session::start(&stage, &[], SERVER);
+    let mount = |script| {
+        let mount = ["mount", "c", "--", "/bin/sh", "-c", script];
+        assert_eq!(run(&mut stage.launcher(&mount), "").code, Some(0));
+    };
+    mount(SERVER);
+    session.always("abc");
+    assert_eq!(session.said(CHANGED), 0);
+    mount("exit 1");
+    until(|| session.said(CHANGED) == 1);
+    mount("exit 2");
+    session.always("abc");
+    assert_eq!((session.said(CHANGED), session.told), (1, 0));
+}
+
+#[test]
+fn everything_is_followed_where_the_kernel_tells_of_nothing() {
+    const SAID: &str = "the kernel does not tell of changes";
+    let stage = Stage::new();
+    let mount = [
+        "mount",
+        "c",
+        "--require",
+        "TOKEN",
+        "--",
+        "/bin/sh",
+        "-c",
+        SERVER,
+    ];
+    assert_eq!(run(&mut stage.launcher(&mount), "").code, Some(0));
+    // A namespace in which nobody may have an inotify instance.
+    let none = r#"echo 0 >/proc/sys/user/max_inotify_instances && exec "$@""#;
+    let options = ["-Ur", "/bin/sh", "-c", none, "sh", LAUNCHER, "run", "c"];
+    let mut session = Session::of(&mut stage.command("unshare", &options));
+    until(|| session.said(SAID) == 1);
+    auth(&stage, "the first secret");
+    session.await_tools("abc");
+    auth(&stage, "the second secret");
+    until(|| session.is_withheld("the second secret"));
+    std::fs::write(policy(&stage), r#"{"allow":["a"]}"#).unwrap();
+    session.await_tools("a");
+    session.ask("exit", &json!({}));
+    std::fs::create_dir(policy(&stage).with_file_name("bin")).unwrap();
+    session.await_tools("a");
+    std::fs::remove_file(policy(&stage)).unwrap();
+    session.await_tools("abc");
+    assert_eq!(session.said(SAID), 1);
 }
