@@ -148,7 +148,7 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 /// Reads the envelope of `line`, which may carry its line end.
 pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
     let mut found: [Option<&[u8]>; MEMBERS.len()] = [None; MEMBERS.len()];
-    let mut twice = None;
+    let (mut twice, mut two_ids) = (None, false);
     let mut ambiguous = false;
     let text = json::object(line, |key, value| {
         let key = json::unescape(key);
@@ -158,13 +158,14 @@ pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
         {
             if found[at].replace(value).is_some() {
                 twice = Some(MEMBERS[at]);
+                two_ids |= MEMBERS[at] == "id";
             }
         } else {
             ambiguous |= MEMBERS.iter().any(|name| folds_to(&key, name));
         }
     });
     let [version, id, method, params, result, error] = found;
-    let read_id = id.and_then(Id::read);
+    let read_id = id.and_then(Id::read).filter(|_| !two_ids);
     let malformed = |why| Malformed {
         why,
         id: read_id.map(|id| id.0.to_vec()),
@@ -176,10 +177,7 @@ pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
         _ => return Err(malformed(Why::NotObject)),
     }
     if let Some(name) = twice {
-        return Err(Malformed {
-            why: Why::Twice(name),
-            id: None,
-        });
+        return Err(malformed(Why::Twice(name)));
     }
     if version != Some(b"\"2.0\"") {
         return Err(malformed(Why::Version));
@@ -297,6 +295,20 @@ mod tests {
         insta::assert_snapshot!(why(r#"{"jsonrpc":"2.0","id":1,"method":"a","\u006dethod":"b"}"#), @r#"invalid request: "method" occurs twice"#);
         insta::assert_snapshot!(why(r#"{"jsonrpc":"2.0","id":1}"#), @r#"invalid request: a message has a "method", or an "id" with a "result" or an "error""#);
         insta::assert_snapshot!(why(r#"{"jsonrpc":"2.0","method":1}"#), @r#"invalid request: "method" must be a string"#);
+    }
+
+    #[test]
+    fn the_id_of_a_refused_line_is_told_unless_there_are_two() {
+        let id = |line: &str| read(line.as_bytes()).unwrap_err().id;
+        let twice = r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#;
+        assert_eq!(id(twice), Some(b"1".to_vec()));
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"\u0069d":2,"method":"a"}"#,
+            r#"{"id":1,"id":1,"method":"a","method":"b"}"#,
+            r#"{"id":1,"id":2"#,
+        ] {
+            assert_eq!(id(line), None, "{line}");
+        }
     }
 
     #[test]
