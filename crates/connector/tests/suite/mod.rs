@@ -12,4 +12,5 @@ mod registry;
 mod tls;
 mod trace;
 mod usage;
+mod wild;
 mod words;
