@@ -225,21 +225,28 @@ impl Launcher {
     fn end(self: &Arc<Self>) {
         self.stopping.store(true, Ordering::SeqCst);
         self.session.connector.try_close();
-        let running = self.running().take();
-        if let Some(Running { child, done }) = running {
+        // Not there in time where a start waits for the directory's lock: what that may still start
+        // ends with us.
+        let running = self.patiently(|own| own.running().take());
+        if let Some(Running { child, done }) = running.flatten() {
             end_tree(&child);
             _ = done.recv_timeout(PATIENCE);
         }
         // An engine that does not read is not waited for any longer.
-        let (said, heard) = mpsc::channel::<()>();
-        let launcher = Arc::clone(self);
-        std::thread::spawn(move || {
-            launcher.say_end();
-            drop(said);
-        });
-        _ = heard.recv_timeout(PATIENCE);
+        self.patiently(Self::say_end);
         self.session.connector.finish();
         self.session.engine.finish();
+    }
+
+    /// What comes of this; none where it does not come in time: then it is left behind.
+    fn patiently<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = mpsc::channel();
+        let own = Arc::clone(self);
+        std::thread::spawn(move || _ = tell.send(work(&own)));
+        told.recv_timeout(PATIENCE).ok()
     }
 
     /// Answers what is still open, and tells what was dropped.

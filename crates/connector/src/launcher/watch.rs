@@ -147,7 +147,8 @@ impl Hangup {
             && fds[0]
                 .revents()
                 .intersects(PollFlags::HUP | PollFlags::RDHUP);
-        if !gone || self.reads != reads {
+        // Nothing was read before the first start is over, which may take its time.
+        if !gone || self.reads != reads || reads == 0 {
             (self.reads, self.since) = (reads, None);
         } else if self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
             // The session may have ended by itself.

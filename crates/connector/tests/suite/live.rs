@@ -327,6 +327,21 @@ fn a_policy_is_followed_while_the_lock_is_held() {
 }
 
 #[test]
+fn a_start_that_waits_for_the_lock_keeps_no_session_from_ending() {
+    let stage = Stage::new();
+    let mut session = Session::start(&stage, &["--require", "TOKEN"], SERVER);
+    let lock = std::fs::File::open(policy(&stage).with_file_name(".lock")).unwrap();
+    lock.lock().unwrap();
+    std::fs::create_dir(policy(&stage).with_file_name("bin")).unwrap();
+    until(|| session.said("waiting for") > 0);
+    let begun = Instant::now();
+    drop(session);
+    // The lock is given up after 30 s only.
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(lock);
+}
+
+#[test]
 fn a_handle_that_is_stored_replaced_and_removed_is_followed() {
     let stage = Stage::new();
     let mut session = Session::start(&stage, &["--require", "TOKEN"], SERVER);
