@@ -8,6 +8,7 @@ use sema_rules::name::ConnectorName;
 use sema_rules::policy::ToolPolicy;
 use sema_rules::wire::Code;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// The longest line of the splitter under test: short, so that long lines are met.
 const LIMIT: usize = 16;
@@ -101,6 +102,9 @@ pub(crate) fn merge(input: &[u8]) {
         let Ok(mut expected) = serde_json::from_slice::<Value>(&line) else {
             return;
         };
+        if has_twins(&expected["result"]) {
+            return;
+        }
         let mut hop = live();
         let ask = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
         if method == "resources/list" {
@@ -118,6 +122,15 @@ pub(crate) fn merge(input: &[u8]) {
         let out: Value = serde_json::from_slice(&out).expect("a message");
         assert_eq!(out, expected, "{method}");
     }
+}
+
+/// Whether two members differ in case only: readers disagree on which is meant.
+fn has_twins(result: &Value) -> bool {
+    let Some(members) = result.as_object() else {
+        return false;
+    };
+    let folded: HashSet<String> = members.keys().map(|key| key.to_lowercase()).collect();
+    folded.len() < members.len() || members.values().any(has_twins)
 }
 
 /// What a result becomes.
