@@ -84,11 +84,11 @@ fn holds(text: &[u8], part: &[u8]) -> bool {
 impl Session {
     fn line(&mut self, line: &[u8]) {
         match line.split_first() {
-            Some((b'<', line)) => self.from_connector(line),
+            Some((b'<', line)) => self.connector_says(line),
             Some((b'>', rest)) => {
                 let text = String::from_utf8_lossy(rest);
                 let (number, result) = text.split_once(' ').unwrap_or((&text, "{}"));
-                self.from_connector(
+                self.connector_says(
                     format!(
                         r#"{{"jsonrpc":"2.0","id":"sema-connector:{number}","result":{result}}}"#
                     )
@@ -101,14 +101,14 @@ impl Session {
                 let mut next = || words.next().unwrap_or_default();
                 let (id, method, members) = (next(), next(), next());
                 let comma = if members.is_empty() { "" } else { "," };
-                self.from_engine(
+                self.engine_says(
                     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{members}{comma}{META}}}}}"#)
                         .as_bytes(),
                 );
             }
             Some((b'!', _)) => self.change(|eras| eras.connector_ended(absence())),
             Some((b'+', _)) => self.change(Eras::connector_started),
-            _ => self.from_engine(line),
+            _ => self.engine_says(line),
         }
     }
 
@@ -117,7 +117,7 @@ impl Session {
         self.check(&step, b"", false);
     }
 
-    fn from_engine(&mut self, line: &[u8]) {
+    fn engine_says(&mut self, line: &[u8]) {
         let message = envelope::read(line);
         let id = match &message {
             Ok(message) => match message.shape {
@@ -133,7 +133,7 @@ impl Session {
         self.check(&step, line, true);
     }
 
-    fn from_connector(&mut self, line: &[u8]) {
+    fn connector_says(&mut self, line: &[u8]) {
         let step = self.eras.from_connector(line, &envelope::read(line), None);
         self.check(&step, line, false);
     }
