@@ -82,6 +82,12 @@ pub fn first_argument() -> Option<OsString> {
     std::env::args_os().nth(1)
 }
 
+/// Whether `--json` is among the words that are ours: those before `--`.
+pub fn wants_json() -> bool {
+    let mut own = std::env::args_os().skip(1).take_while(|word| word != "--");
+    own.any(|word| word == "--json")
+}
+
 /// Whether the person wants no colour (<https://no-color.org>).
 pub fn no_color() -> bool {
     var("NO_COLOR").is_some_and(|value| !value.is_empty())

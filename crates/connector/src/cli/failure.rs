@@ -1,7 +1,8 @@
 //! What a person sees when a command does not do its work: `error:` what, where and why, then
-//! `hint:` with the fix, and the exit code.
+//! `hint:` with the fix, and the exit code. With `--json` a program sees the same as one object on
+//! standard output.
 
-use super::output;
+use super::{env, output};
 use sema_rules::name::NameError;
 use sema_vault::VaultError;
 use sema_vault::config::LocateError;
@@ -61,13 +62,28 @@ impl Failure {
         self
     }
 
-    /// Prints it on standard error; the exit code.
+    /// Prints it: on standard error, or on standard output with `--json`; the exit code.
     pub fn report(&self) -> ExitCode {
+        if !env::wants_json() || output::json(&self.object()).is_err() {
+            self.say();
+        }
+        ExitCode::from(self.exit as u8)
+    }
+
+    fn say(&self) {
         output::labelled(output::Label::Error, &self.message);
         if let Some(hint) = &self.hint {
             output::labelled(output::Label::Hint, hint);
         }
-        ExitCode::from(self.exit as u8)
+    }
+
+    fn object(&self) -> serde_json::Value {
+        let code = match self.exit {
+            Exit::Refused => "refused",
+            Exit::Failed => "failed",
+            Exit::Usage => "usage",
+        };
+        serde_json::json!({"error": {"message": self.message, "hint": self.hint, "code": code}})
     }
 }
 

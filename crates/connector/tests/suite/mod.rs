@@ -4,6 +4,7 @@ pub(crate) mod terminal;
 mod auth;
 mod hang;
 mod install;
+mod json;
 mod live;
 mod machine;
 mod mount;

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 /// The names of the commands, as `--help` lists them.
-fn commands(stage: &Stage, program: &str) -> Vec<String> {
+pub(super) fn commands(stage: &Stage, program: &str) -> Vec<String> {
     let help = run(&mut stage.command(program, &["--help"]), "").stdout;
     let list = help
         .split("Commands:\n")
