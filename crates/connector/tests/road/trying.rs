@@ -78,7 +78,7 @@ fn one_command_goes_the_whole_road_from_nothing() {
 
     // Once more, with words for a person, and an address of theirs.
     let site = crate::site::Site::html("<h1>Theirs</h1><button>Go</button>");
-    let output = lab.run(LAUNCHER, ["try", &site.url("/theirs")]);
+    let output = lab.run(LAUNCHER, ["try", &site.url("/theirs"), "--click", "Go"]);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     for part in [
@@ -93,6 +93,38 @@ fn one_command_goes_the_whole_road_from_nothing() {
     ] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
+}
+
+#[test]
+fn a_page_of_others_is_clicked_only_where_it_was_said() {
+    let lab = Lab::new();
+    let site = crate::site::Site::html(
+        "<form method=post><button name=x>Buy</button></form><button>Delete</button><button>Delete</button>",
+    );
+    let clicks = || site.posted.lock().unwrap().len();
+    let attempt = |more: &[&str]| {
+        let url = site.url("/");
+        let args = [&["try", "--json", &url], more].concat();
+        let output = lab.run(LAUNCHER, args);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), report)
+    };
+    let (code, report) = attempt(&[]);
+    assert_eq!((code, clicks()), (Some(0), 0), "{report}");
+    assert!(steps(&report).iter().all(|(step, _)| *step != "click"));
+    for (name, why) in [
+        ("buy", "nothing on the page has that name"),
+        ("Delete", "2 elements of the page have that name"),
+    ] {
+        let (code, report) = attempt(&["--click", name]);
+        let said = report["error"]["message"].as_str().unwrap();
+        assert!(said.contains("the step \"click\" failed: "), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert_eq!((code, clicks()), (Some(1), 0));
+    }
+    let (code, report) = attempt(&["--click", "Buy"]);
+    assert_eq!((code, clicks()), (Some(0), 1), "{report}");
+    assert!(steps(&report).contains(&("click", "the button \"Buy\"")));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `try`: prepares what is missing, then is a client of the real launcher: opens a page, reads it,
-//! clicks a button, takes a screenshot, and says what it saw.
+//! clicks, takes a screenshot, and says what it saw. On a page of somebody else's it clicks only
+//! what it was told to: the session may be logged in there.
 
 mod client;
 mod page;
+mod snapshot;
 
 use super::failure::Failure;
 use super::{Outcome, browser_auth, browser_mount, env, install, output, status};
@@ -17,15 +19,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Prepare the browser and try it: open a page, read it, click a button, take a screenshot.
+/// Prepare the browser and try it: open a page, read it, take a screenshot.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without an address it opens a page of its own on this machine.\n\n\
-    Example:\n  sema-connector try\n  sema-connector try https://example.com"
+    after_help = "Without an address it opens a page of its own on this machine and clicks the button there. \
+    On another page it clicks nothing but what --click names.\n\n\
+    Example:\n  sema-connector try\n  sema-connector try https://example.com --click \"Learn more\""
 )]
 pub(super) struct Args {
     /// The page to open.
     url: Option<String>,
+    /// Click the element that has this name on it, such as a button or a link.
+    #[arg(long, value_name = "NAME", requires = "url")]
+    click: Option<String>,
     /// Where archives come from, where the build is not installed yet: see `install --mirror`.
     #[arg(long, value_name = "URL|FOLDER")]
     mirror: Option<String>,
@@ -75,13 +81,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             Failure::failed(format_args!("cannot serve a page on this machine: {e}"))
         })?),
     };
-    let url = args
-        .url
-        .clone()
-        .or(page.as_ref().map(Page::url))
-        .unwrap_or_default();
+    let visit = visit(args, page.as_ref());
     let mut client = steps.run("start", Client::start)?;
-    let screenshot = use_browser(&mut steps, &mut client, &url, page.is_some(), &config)?;
+    let screenshot = use_browser(&mut steps, &mut client, &visit, &config)?;
     steps.run("stop", || client.stop())?;
     let report = report(&steps, &dir, &screenshot, &engine)?;
     if args.json {
@@ -126,12 +128,35 @@ fn store_profile(dir: &ConnectorDir) -> Result<((), String), Failure> {
     Ok(((), "none was stored: a clean profile is now".to_owned()))
 }
 
+/// What is done on which page.
+struct Visit {
+    url: String,
+    /// The name of the element to click.
+    click: Option<String>,
+    /// What the page shows after the click, where that is known.
+    shows: Option<&'static str>,
+}
+
+fn visit(args: &Args, own: Option<&Page>) -> Visit {
+    match own {
+        Some(page) => Visit {
+            url: page.url(),
+            click: Some(page::BUTTON.to_owned()),
+            shows: Some(page::CLICKED),
+        },
+        None => Visit {
+            url: args.url.clone().unwrap_or_default(),
+            click: args.click.clone(),
+            shows: None,
+        },
+    }
+}
+
 /// Opens, reads, clicks, looks. Tells where the screenshot is.
 fn use_browser(
     steps: &mut Steps,
     client: &mut Client,
-    url: &str,
-    own_page: bool,
+    visit: &Visit,
     config: &ConfigDir,
 ) -> Result<PathBuf, Failure> {
     steps.run("tools/list", || {
@@ -143,32 +168,19 @@ fn use_browser(
         Ok(((), format!("{count} tools")))
     })?;
     steps.run("open", || {
-        client.call("browser_navigate", &json!({"url": url}))?;
-        Ok(((), url.to_owned()))
+        client.call("browser_navigate", &json!({"url": visit.url}))?;
+        Ok(((), visit.url.clone()))
     })?;
     let snapshot = steps.run("read", || {
         let text = client.call("browser_snapshot", &json!({}))?.text;
-        let seen = seen(&text, "heading").unwrap_or_else(|| format!("{} characters", text.len()));
+        let seen = snapshot::heading(&text);
+        let seen = seen.unwrap_or_else(|| format!("{} characters", text.len()));
         Ok((text, seen))
     })?;
-    match button(&snapshot) {
-        Some((label, target)) => steps.run("click", || {
-            client.call(
-                "browser_click",
-                &json!({"element": label, "target": target}),
-            )?;
-            let after = client.call("browser_snapshot", &json!({}))?.text;
-            if own_page && !after.contains(page::CLICKED) {
-                return Err(Failure::failed("the click did not reach the page"));
-            }
-            Ok(((), format!("the button {label:?}")))
-        })?,
-        None if own_page => {
-            return Err(Failure::failed(
-                "the step \"click\" failed: the snapshot shows no button",
-            ));
-        }
-        None => steps.run("click", || Ok(((), "the page has no button".to_owned())))?,
+    if let Some(name) = &visit.click {
+        steps.run("click", || {
+            click(client, &snapshot, name, visit.shows).map(|seen| ((), seen))
+        })?;
     }
     steps.run("screenshot", || {
         let image = client.call("browser_take_screenshot", &json!({}))?.image;
@@ -179,23 +191,20 @@ fn use_browser(
     })
 }
 
-/// The first element of a kind that has a name: `heading "Hello" [level=1] [ref=e2]`.
-fn seen(snapshot: &str, kind: &str) -> Option<String> {
-    let line = snapshot
-        .lines()
-        .find(|line| line.contains(&format!("{kind} \"")))?;
-    let name = line.split('"').nth(1)?;
-    Some(format!("{kind} {name:?}"))
-}
-
-/// The first button of a snapshot: its name and its reference.
-fn button(snapshot: &str) -> Option<(String, String)> {
-    let line = snapshot
-        .lines()
-        .find(|line| line.contains("button \"") && line.contains("[ref="))?;
-    let label = line.split('"').nth(1)?;
-    let target = line.split("[ref=").nth(1)?.split(']').next()?;
-    Some((label.to_owned(), target.to_owned()))
+/// Clicks the element of this name.
+fn click(
+    client: &mut Client,
+    snapshot: &str,
+    name: &str,
+    shows: Option<&str>,
+) -> Result<String, Failure> {
+    let (role, target) = snapshot::named(snapshot, name)?;
+    client.call("browser_click", &json!({"element": name, "target": target}))?;
+    let after = client.call("browser_snapshot", &json!({}))?.text;
+    if shows.is_some_and(|shown| !after.contains(shown)) {
+        return Err(Failure::failed("the click did not reach the page"));
+    }
+    Ok(format!("the {role} {name:?}"))
 }
 
 fn report(
@@ -248,20 +257,4 @@ fn table(report: &Value) -> String {
         "\nfor your agent's configuration (other formats: sema-connector-browser mount)\n{engine}\n"
     ));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_button_is_found_by_its_reference() {
-        let snapshot = "- heading \"Hello\" [level=1] [ref=e2]\n- button \"press me\" [ref=e3] [cursor=pointer]";
-        assert_eq!(button(snapshot), Some(("press me".into(), "e3".into())));
-        assert_eq!(
-            seen(snapshot, "heading").as_deref(),
-            Some("heading \"Hello\"")
-        );
-        assert_eq!(button("- link \"x\" [ref=e1]"), None);
-    }
 }

@@ -7,6 +7,8 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
+/// The name of the page's button.
+pub(super) const BUTTON: &str = "Click here";
 /// What the page shows once its button was clicked.
 pub(super) const CLICKED: &str = "The click was seen";
 
