@@ -48,6 +48,16 @@ fn read_bounded(reader: &mut impl Read, limit: Limit) -> Result<Vec<u8>, Option<
     Ok(content)
 }
 
+/// Adds to `content` what raw deflate data holds: exactly `size` bytes, with nothing left of the
+/// data. False where it does not.
+pub(super) fn inflate(data: &[u8], size: usize, content: &mut Vec<u8>) -> bool {
+    let start = content.len();
+    let mut decoder = flate2::bufread::DeflateDecoder::new(data);
+    let most = (size as u64).saturating_add(1);
+    let read = (&mut decoder).take(most).read_to_end(content);
+    read.is_ok() && content.len() - start == size && decoder.into_inner().is_empty()
+}
+
 /// A brotli stream that knows whether anything follows its end.
 pub(super) struct Brotli<'a> {
     decoder: brotli_decompressor::Decompressor<&'a [u8]>,
@@ -65,8 +75,8 @@ impl<'a> Brotli<'a> {
         let mut one = [0];
         match self.decoder.read(&mut one) {
             Ok(0) if self.decoder.get_ref().is_empty() => Ok(()),
-            Ok(_) => Err(Problem::TrailingBytes),
-            Err(_) => Err(Problem::Unreadable("a brotli file")),
+            // The end was seen: what the decoder complains of lies behind it.
+            Ok(_) | Err(_) => Err(Problem::TrailingBytes),
         }
     }
 }

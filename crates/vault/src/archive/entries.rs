@@ -1,8 +1,9 @@
 //! The entries of one archive, whatever its format, and the rules that hold for all of them.
 
-use super::{Content, Problem};
+use super::Problem;
+use super::names::{Names, Place};
 use sema_rules::lock::{Limit, RelPath};
-use std::collections::HashMap;
+use std::ops::Range;
 
 /// One entry, its name without a slash at the end.
 #[derive(Debug)]
@@ -11,56 +12,74 @@ pub(super) struct Entry {
     pub(super) kind: Kind,
 }
 
-#[derive(Debug)]
+/// What an entry is. A file's bytes lie in the archive's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    File { content: Content, executable: bool },
+    File {
+        content: Range<usize>,
+        executable: bool,
+    },
     Folder,
-    Link { target: String },
+    Link {
+        target: String,
+    },
+}
+
+impl Kind {
+    pub(super) fn place(&self) -> Place {
+        match self {
+            Self::File { .. } => Place::File,
+            Self::Folder => Place::Folder,
+            Self::Link { .. } => Place::Link,
+        }
+    }
 }
 
 /// Entries that were judged together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Entries {
+    limit: Limit,
     list: Vec<Entry>,
-    /// The place of each entry by its name in lower case.
-    by_name: HashMap<String, usize>,
+    names: Names,
+    counted: u32,
     bytes: u64,
 }
 
 impl Entries {
-    /// Adds an entry of `bytes` bytes. `mode` is what the archive says, as far as it says one.
-    pub(super) fn add(
-        &mut self,
-        name: &[u8],
-        mode: u32,
-        bytes: u64,
-        kind: Kind,
-        limit: Limit,
-    ) -> Result<(), Problem> {
-        let text = Self::check_name(name)?;
+    pub(super) fn new(limit: Limit) -> Self {
+        Self {
+            limit,
+            list: Vec::new(),
+            names: Names::default(),
+            counted: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Counts an entry of `bytes` bytes, before anything is made of it.
+    pub(super) fn count(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limit.bytes {
+            return Err(Problem::TooLarge(self.limit.bytes));
+        }
+        if self.counted >= self.limit.entries {
+            return Err(Problem::TooMany(self.limit.entries));
+        }
+        self.counted += 1;
+        Ok(())
+    }
+
+    /// Adds an entry that was counted. `mode` is what the archive says, as far as it says one.
+    pub(super) fn add(&mut self, name: &[u8], mode: u32, kind: Kind) -> Result<(), Problem> {
+        let text = check_name(name, &kind)?;
         if mode & 0o7000 != 0 {
             return Err(Problem::entry(
                 name,
                 "has a set-user, set-group or sticky bit",
             ));
         }
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > limit.bytes {
-            return Err(Problem::TooLarge(limit.bytes));
-        }
-        if self.list.len() >= limit.entries as usize {
-            return Err(Problem::TooMany(limit.entries));
-        }
-        if self
-            .by_name
-            .insert(text.to_lowercase(), self.list.len())
-            .is_some()
-        {
-            return Err(Problem::entry(
-                name,
-                "is there twice, or differs from another in case only",
-            ));
-        }
+        let claimed = self.names.claim(text, kind.place());
+        claimed.map_err(|why| Problem::entry(name, why))?;
         self.list.push(Entry {
             name: text.to_owned(),
             kind,
@@ -68,75 +87,30 @@ impl Entries {
         Ok(())
     }
 
-    fn check_name(name: &[u8]) -> Result<&str, Problem> {
-        let text = std::str::from_utf8(name).map_err(|_| Problem::entry(name, "is not UTF-8"))?;
-        let text = text.strip_suffix('/').unwrap_or(text);
-        if text.starts_with('/') || text.contains(['\\', ':', '\0']) {
-            return Err(Problem::entry(
-                name,
-                "is an absolute name or one of another system",
-            ));
-        }
-        let ordinary =
-            |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
-        if !text.split('/').all(ordinary) {
-            return Err(Problem::entry(
-                name,
-                "is not a path of ordinary names below the archive's root",
-            ));
-        }
-        Ok(text)
-    }
-
-    /// Judges the entries against each other, once all are there: nothing may lie below a file or
-    /// a link.
-    pub(super) fn finish(self) -> Result<Self, Problem> {
-        for entry in &self.list {
-            let name = entry.name.to_lowercase();
-            for (at, _) in name.match_indices('/') {
-                let Some(&parent) = self.by_name.get(&name[..at]) else {
-                    continue;
-                };
-                let parent = &self.list[parent];
-                if !matches!(parent.kind, Kind::Folder) {
-                    return Err(Problem::entry(
-                        entry.name.as_bytes(),
-                        "lies below a file or a link",
-                    ));
-                }
-                // The same folder in two spellings is two folders on some systems only.
-                if parent.name != entry.name.get(..at).unwrap_or_default() {
-                    return Err(Problem::entry(
-                        entry.name.as_bytes(),
-                        "differs from another in case only",
-                    ));
-                }
-            }
-        }
-        Ok(self)
+    /// In the order in which they were added.
+    pub(super) fn all(&self) -> &[Entry] {
+        &self.list
     }
 
     /// The entry `folder` and all below it.
     pub(super) fn below<'e>(&'e self, folder: &'e RelPath) -> impl Iterator<Item = &'e Entry> {
-        let inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
         self.list
             .iter()
-            .filter(move |entry| entry.name.strip_prefix(folder.as_str()).is_some_and(inside))
+            .filter(move |entry| is_in(&entry.name, folder))
     }
 
-    /// Where the bytes of a file lie that is stored as it is.
-    pub(super) fn plain_file(&self, name: &RelPath) -> Result<std::ops::Range<usize>, Problem> {
+    /// Where the bytes of a file lie.
+    pub(super) fn file(&self, name: &RelPath) -> Result<Range<usize>, Problem> {
         let entry = self.list.iter().find(|entry| entry.name == name.as_str());
         match entry.map(|entry| &entry.kind) {
-            Some(Kind::File {
-                content: Content::Plain(range),
-                ..
-            }) => Ok(range.clone()),
+            Some(Kind::File { content, .. }) => Ok(content.clone()),
             _ => Err(Problem::Missing(name.to_string())),
         }
     }
 
-    /// A link must point, by a relative path, to something that is taken with it.
+    /// A link must point, by a relative path, to something that is taken with it. Its path climbs
+    /// first, never above what is taken, and then only descends: what a link on its way would make
+    /// of a `..` behind it, the names do not tell.
     pub(super) fn check_link(
         &self,
         root: &RelPath,
@@ -147,23 +121,58 @@ impl Entries {
         if target.starts_with('/') || target.contains(['\\', '\0']) {
             return refused("is a link to an absolute path");
         }
+        let top = root.as_str().split('/').count();
         let mut parts: Vec<&str> = name.split('/').collect();
         parts.pop();
+        let mut descends = false;
         for part in target.split('/') {
             match part {
                 "" | "." => {}
-                ".." if parts.pop().is_some() => {}
-                ".." => return refused("is a link that leaves the archive"),
-                part => parts.push(part),
+                ".." if descends => return refused("is a link that turns back on its way"),
+                ".." if parts.len() <= top => {
+                    return refused("is a link that leaves what is taken with it");
+                }
+                ".." => _ = parts.pop(),
+                part => {
+                    descends = true;
+                    parts.push(part);
+                }
             }
         }
         let found = parts.join("/");
-        if !self
-            .below(root)
-            .any(|entry| entry.name == found && !matches!(entry.kind, Kind::Link { .. }))
-        {
-            return refused("is a link to nothing that is taken with it");
+        match self.names.at(&found) {
+            Some(Place::File | Place::Folder | Place::Implied) if is_in(&found, root) => Ok(()),
+            _ => refused("is a link to nothing that is taken with it"),
         }
-        Ok(())
     }
+}
+
+fn is_in(name: &str, folder: &RelPath) -> bool {
+    let inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    name.strip_prefix(folder.as_str()).is_some_and(inside)
+}
+
+/// A name without a slash at its end, which only a folder's may have: some readers make a folder of
+/// whatever has one.
+fn check_name<'n>(name: &'n [u8], kind: &Kind) -> Result<&'n str, Problem> {
+    let text = std::str::from_utf8(name).map_err(|_| Problem::entry(name, "is not UTF-8"))?;
+    let text = match kind {
+        Kind::Folder => text.strip_suffix('/').unwrap_or(text),
+        Kind::File { .. } | Kind::Link { .. } => text,
+    };
+    if text.starts_with('/') || text.contains(['\\', ':', '\0']) {
+        return Err(Problem::entry(
+            name,
+            "is an absolute name or one of another system",
+        ));
+    }
+    let ordinary =
+        |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
+    if !text.split('/').all(ordinary) {
+        return Err(Problem::entry(
+            name,
+            "is not a path of ordinary names below the archive's root",
+        ));
+    }
+    Ok(text)
 }

@@ -5,18 +5,22 @@
 //! anything is refused whole. The one thing that is judged while it is written is the length of a
 //! single compressed file: it has no names to lie with.
 
+mod ahead;
 mod compressed;
 mod entries;
+mod form;
+mod names;
 mod tar;
 mod write;
 mod zip;
 
+pub use form::{Form, list};
 pub use write::Written;
 
 use crate::dir::Dir;
 use crate::error::VaultError;
 use entries::{Entries, Kind};
-use sema_rules::lock::{Archive, FileName, Format, Nested, RelPath, Take};
+use sema_rules::lock::{Archive, FileName, Nested, RelPath, Take};
 use std::borrow::Cow;
 
 /// Why an archive is refused.
@@ -39,6 +43,9 @@ pub enum Problem {
     /// Bytes follow its end.
     #[error("holds bytes after its end")]
     TrailingBytes,
+    /// Bytes lie before, between or behind its entries.
+    #[error("holds bytes that belong to none of its entries")]
+    StrayBytes,
     /// More comes out of it than the lock states.
     #[error("unpacks to more than the {0} bytes that the lock states")]
     TooLarge(u64),
@@ -61,6 +68,9 @@ pub enum Problem {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A tar archive says something of an entry in a way that not every reader knows.
+    #[error("has an extended header {0:?}, which is not read")]
+    Extension(String),
     /// The lock takes something from it that it does not hold.
     #[error("holds no {0:?}")]
     Missing(String),
@@ -79,7 +89,7 @@ impl Problem {
 /// An archive that was found good: its bytes, inflated, and what is to be written of them.
 pub struct Checked<'a> {
     archive: &'a Archive,
-    /// What the archive holds: the inflated tar, or the zip as it is.
+    /// In what its files lie: the inflated tar, or what a zip's entries hold in a row.
     content: Cow<'a, [u8]>,
     outer: Vec<Item>,
     nested: Vec<CheckedNested>,
@@ -99,27 +109,10 @@ enum CheckedNested {
 }
 
 /// One file, folder or link to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Item {
-    pub(crate) to: String,
-    pub(crate) kind: ItemKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ItemKind {
-    File { content: Content, executable: bool },
-    Folder,
-    Link { target: String },
-}
-
-/// Where a file's bytes lie in the archive's content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Content {
-    Plain(std::ops::Range<usize>),
-    Deflated {
-        content: std::ops::Range<usize>,
-        bytes: u64,
-    },
+#[derive(Debug)]
+struct Item {
+    to: String,
+    kind: Kind,
 }
 
 impl<'a> Checked<'a> {
@@ -137,19 +130,7 @@ impl<'a> Checked<'a> {
     }
 
     fn judge(archive: &'a Archive, bytes: Cow<'a, [u8]>) -> Result<Self, Problem> {
-        let limit = archive.unpacked;
-        let (content, entries) = match archive.format {
-            Format::Tgz => {
-                let tar = compressed::gunzip(&bytes, limit)?;
-                drop(bytes);
-                let entries = tar::entries(&tar, limit)?;
-                (Cow::Owned(tar), entries)
-            }
-            Format::Zip => {
-                let entries = zip::entries(&bytes, limit)?;
-                (bytes, entries)
-            }
-        };
+        let (content, entries) = form::read(archive.format.into(), bytes, archive.unpacked)?;
         let outer = take(&entries, &archive.take)?;
         let mut nested = Vec::new();
         for inner in &archive.nested {
@@ -220,7 +201,7 @@ fn judge_nested(
             bytes,
             executable,
         } => Ok(CheckedNested::File {
-            content: entries.plain_file(from)?,
+            content: entries.file(from)?,
             to: to.clone(),
             bytes: *bytes,
             executable: *executable,
@@ -230,11 +211,11 @@ fn judge_nested(
             unpacked,
             take: wanted,
         } => {
-            let tar = compressed::unbrotli(&content[entries.plain_file(from)?], *unpacked)?;
-            let items = take(&tar::entries(&tar, *unpacked)?, wanted)?;
+            let bytes = &content[entries.file(from)?];
+            let (tar, entries) = form::read(Form::TarBrotli, bytes.into(), *unpacked)?;
             Ok(CheckedNested::Tar {
-                content: tar,
-                items,
+                items: take(&entries, wanted)?,
+                content: tar.into_owned(),
             })
         }
     }
@@ -247,25 +228,12 @@ fn take(entries: &Entries, wanted: &Take) -> Result<Vec<Item>, Problem> {
         let before = items.len();
         for entry in entries.below(from) {
             let rest = &entry.name[from.as_str().len()..];
-            let kind = match &entry.kind {
-                Kind::File {
-                    content,
-                    executable,
-                } => ItemKind::File {
-                    content: content.clone(),
-                    executable: *executable,
-                },
-                Kind::Folder => ItemKind::Folder,
-                Kind::Link { target } => {
-                    entries.check_link(from, &entry.name, target)?;
-                    ItemKind::Link {
-                        target: target.clone(),
-                    }
-                }
-            };
+            if let Kind::Link { target } = &entry.kind {
+                entries.check_link(from, &entry.name, target)?;
+            }
             items.push(Item {
                 to: format!("{to}{rest}"),
-                kind,
+                kind: entry.kind.clone(),
             });
         }
         if items.len() == before {

@@ -2,7 +2,8 @@
 //! a link, and every file must not exist yet.
 
 use super::compressed::Brotli;
-use super::{Content, Item, ItemKind, Problem};
+use super::entries::Kind;
+use super::{Item, Problem};
 use crate::dir::Dir;
 use crate::error::VaultError;
 use crate::hash::{self, Hasher};
@@ -44,41 +45,17 @@ pub(super) fn items(
     for item in items {
         make_parents(root, &item.to)?;
         match &item.kind {
-            ItemKind::Folder => make_folder(root, &item.to)?,
-            ItemKind::Link { target } => {
+            Kind::Folder => make_folder(root, &item.to)?,
+            Kind::Link { target } => {
                 let made = rustix::fs::symlinkat(target, root.fd(), &item.to);
                 made.map_err(|errno| failed(root, &item.to, "make the link", errno))?;
             }
-            ItemKind::File {
-                content: Content::Plain(range),
+            Kind::File {
+                content: range,
                 executable,
             } => {
-                let sha256 = file(
-                    root,
-                    &item.to,
-                    &content[range.clone()],
-                    *executable,
-                    progress,
-                )?;
-                written.push(Written {
-                    path: item.to.clone(),
-                    sha256,
-                });
-            }
-            ItemKind::File {
-                content:
-                    Content::Deflated {
-                        content: range,
-                        bytes,
-                    },
-                executable,
-            } => {
-                let length = || Problem::Length {
-                    from: item.to.clone(),
-                    bytes: *bytes,
-                };
-                let inflated = inflate(&content[range.clone()], *bytes).ok_or_else(length)?;
-                let sha256 = file(root, &item.to, &inflated, *executable, progress)?;
+                let bytes = &content[range.clone()];
+                let sha256 = file(root, &item.to, bytes, *executable, progress)?;
                 written.push(Written {
                     path: item.to.clone(),
                     sha256,
@@ -179,18 +156,6 @@ impl Behind<'_> {
         }
         Ok(hasher.finish())
     }
-}
-
-/// Inflates raw deflate data of exactly `bytes` bytes that ends where the data ends.
-pub(super) fn inflate(data: &[u8], bytes: u64) -> Option<Vec<u8>> {
-    let mut decoder = flate2::bufread::DeflateDecoder::new(data);
-    let mut content = Vec::with_capacity(usize::try_from(bytes).ok()?.min(1 << 28));
-    (&mut decoder)
-        .take(bytes.saturating_add(1))
-        .read_to_end(&mut content)
-        .ok()?;
-    let whole = content.len() as u64 == bytes && decoder.into_inner().is_empty();
-    whole.then_some(content)
 }
 
 fn file(

@@ -1,118 +1,155 @@
-//! The entries of a zip archive that lies in memory. Only what the central directory names is
-//! read, each local header must agree with it, and the archive must begin with its first entry and
-//! end with its directory: two readers of such an archive see the same files.
+//! The entries of a zip archive that lies in memory. Its bytes are the entries in a row, the central
+//! directory and the end record, without a gap, and what is said twice is the same twice: a reader
+//! that goes from the front and one that goes by the directory see the same files. What readers
+//! understand differently is refused: the 64-bit records, a comment at the end, names in more than
+//! one encoding. Every entry is inflated, and its sum compared, before any is written.
 
-use super::entries::{Entries, Kind};
-use super::{Content, Problem};
+mod record;
+
+use super::Problem;
+use super::entries::Entries;
+use record::Record;
 use sema_rules::lock::Limit;
-use std::io::Cursor;
-use zip::CompressionMethod;
+use std::ops::Range;
 
 const UNREADABLE: Problem = Problem::Unreadable("a zip archive");
-const LOCAL: &[u8] = b"PK\x03\x04";
-const END: &[u8] = b"PK\x05\x06";
-const LOCAL_SIZE: usize = 30;
+const END: u32 = 0x0605_4b50;
 const END_SIZE: usize = 22;
 
-/// Reads and judges every entry.
-pub(super) fn entries(bytes: &[u8], limit: Limit) -> Result<Entries, Problem> {
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|_| UNREADABLE)?;
-    check_frame(bytes, &archive)?;
-    let mut entries = Entries::default();
-    let mut spans = Vec::new();
-    for index in 0..archive.len() {
-        let file = archive.by_index_raw(index).map_err(|_| UNREADABLE)?;
-        let name = file.name_raw().to_vec();
-        let start = usize::try_from(file.header_start()).map_err(|_| UNREADABLE)?;
-        let data = file
-            .data_start()
-            .and_then(|at| usize::try_from(at).ok())
-            .ok_or(UNREADABLE)?;
-        let length = usize::try_from(file.compressed_size()).map_err(|_| UNREADABLE)?;
-        let stop = data
-            .checked_add(length)
-            .filter(|stop| *stop <= bytes.len())
-            .ok_or(UNREADABLE)?;
-        check_local(bytes, start, &name)?;
-        spans.push(start..stop);
-        if file.encrypted() {
-            return Err(Problem::entry(&name, "is encrypted"));
+/// What says where the 64-bit end record is, and how far before the end record it lies.
+const LOCATOR: &[u8] = b"PK\x06\x07";
+const LOCATOR_SIZE: usize = 20;
+
+/// Reads and judges every entry. What the entries hold comes with them, one behind the other.
+pub(super) fn entries(bytes: &[u8], limit: Limit) -> Result<(Vec<u8>, Entries), Problem> {
+    let directory = Directory::read(bytes, limit)?;
+    let mut entries = Entries::new(limit);
+    let mut content = Vec::new();
+    for (record, data) in directory.records.iter().zip(directory.data(bytes)?) {
+        entries.count(record.size.into())?;
+        let start = content.len();
+        record.unpack(&bytes[data], &mut content)?;
+        let kind = record.kind(&content, start..content.len())?;
+        entries.add(record.name, record.mode()?, kind)?;
+    }
+    Ok((content, entries))
+}
+
+/// The central directory, which ends where the end record begins, which ends the archive.
+struct Directory<'a> {
+    start: usize,
+    records: Vec<Record<'a>>,
+}
+
+impl<'a> Directory<'a> {
+    fn read(bytes: &'a [u8], limit: Limit) -> Result<Self, Problem> {
+        let end = End::read(bytes)?;
+        if u32::from(end.count) > limit.entries {
+            return Err(Problem::TooMany(limit.entries));
         }
-        let mode = file.unix_mode().unwrap_or(0o100_644);
-        let content = match file.compression() {
-            CompressionMethod::Stored if file.size() == length as u64 => Content::Plain(data..stop),
-            CompressionMethod::Deflated => Content::Deflated {
-                content: data..stop,
-                bytes: file.size(),
-            },
-            _ => {
-                return Err(Problem::entry(
-                    &name,
-                    "is compressed in a way that is not read",
-                ));
+        let mut rest = Fields(&bytes[end.start..end.at]);
+        let records = (0..end.count).map(|_| Record::read(&mut rest));
+        let records = records.collect::<Result<_, _>>()?;
+        if !rest.0.is_empty() {
+            return Err(Problem::StrayBytes);
+        }
+        Ok(Self {
+            start: end.start,
+            records,
+        })
+    }
+
+    /// Where each entry's data lie. An entry begins where the one before it ends, the first at the
+    /// front, and the last ends where the directory begins.
+    fn data(&self, bytes: &[u8]) -> Result<Vec<Range<usize>>, Problem> {
+        let mut order: Vec<usize> = (0..self.records.len()).collect();
+        order.sort_by_key(|index| self.records[*index].start);
+        let starts = order.iter().map(|index| self.records[*index].start);
+        let ends = starts.skip(1).chain([self.start]);
+        let mut data = vec![0..0; order.len()];
+        let mut at = 0;
+        for (index, end) in order.iter().zip(ends) {
+            let record = &self.records[*index];
+            if record.start != at {
+                return Err(Problem::StrayBytes);
             }
-        };
-        let kind = match (mode & 0o170_000, file.is_dir()) {
-            (0o040_000 | 0, true) => Kind::Folder,
-            (0o100_000 | 0, false) => Kind::File {
-                content,
-                executable: mode & 0o111 != 0,
-            },
-            (0o120_000, false) => Kind::Link {
-                target: link_target(bytes, &name, &content)?,
-            },
-            _ => return Err(Problem::entry(&name, "is a device or of two kinds at once")),
-        };
-        entries.add(&name, mode & 0o7777, file.size(), kind, limit)?;
-    }
-    check_spans(spans, bytes)?;
-    entries.finish()
-}
-
-/// The archive begins with an entry, and its end record is the last thing in it.
-fn check_frame(bytes: &[u8], archive: &zip::ZipArchive<Cursor<&[u8]>>) -> Result<(), Problem> {
-    let end = bytes.len().checked_sub(END_SIZE).ok_or(UNREADABLE)?;
-    if archive.offset() != 0 || !bytes.starts_with(LOCAL) || !bytes[end..].starts_with(END) {
-        return Err(Problem::TrailingBytes);
-    }
-    Ok(())
-}
-
-/// A local header must name the file as the central directory does.
-fn check_local(bytes: &[u8], start: usize, name: &[u8]) -> Result<(), Problem> {
-    let header = bytes.get(start..start + LOCAL_SIZE).ok_or(UNREADABLE)?;
-    let length = usize::from(u16::from_le_bytes([header[26], header[27]]));
-    let local = bytes.get(start + LOCAL_SIZE..start + LOCAL_SIZE + length);
-    if !header.starts_with(LOCAL) || local != Some(name) {
-        return Err(Problem::entry(name, "has another name in its own header"));
-    }
-    Ok(())
-}
-
-/// No two entries may share bytes: the way of a bomb that is small in every count.
-fn check_spans(mut spans: Vec<std::ops::Range<usize>>, bytes: &[u8]) -> Result<(), Problem> {
-    spans.sort_by_key(|span| span.start);
-    let overlap = spans.windows(2).any(|pair| pair[0].end > pair[1].start);
-    let first = spans.first().is_none_or(|span| span.start == 0);
-    if overlap || !first || spans.last().is_some_and(|span| span.end > bytes.len()) {
-        return Err(UNREADABLE);
-    }
-    Ok(())
-}
-
-fn link_target(bytes: &[u8], name: &[u8], content: &Content) -> Result<String, Problem> {
-    let target = match content {
-        Content::Plain(range) => bytes[range.clone()].to_vec(),
-        Content::Deflated {
-            content,
-            bytes: length,
-        } if *length <= 4096 => {
-            super::write::inflate(&bytes[content.clone()], *length).ok_or(UNREADABLE)?
+            let entry = bytes.get(at..end).ok_or(UNREADABLE)?;
+            let inner = record.check_entry(entry)?;
+            data[*index] = at + inner.start..at + inner.end;
+            at = end;
         }
-        Content::Deflated { .. } => {
-            return Err(Problem::entry(name, "is a link to a very long name"));
+        if at != self.start {
+            return Err(Problem::StrayBytes);
         }
-    };
-    String::from_utf8(target)
-        .map_err(|_| Problem::entry(name, "is a link to a name that is not UTF-8"))
+        Ok(data)
+    }
+}
+
+/// The end record: where it is, and where the directory before it begins.
+struct End {
+    at: usize,
+    start: usize,
+    count: u16,
+}
+
+impl End {
+    fn read(bytes: &[u8]) -> Result<Self, Problem> {
+        let at = bytes.len().checked_sub(END_SIZE).ok_or(UNREADABLE)?;
+        let mut end = Fields(&bytes[at..]);
+        if end.u32()? != END {
+            return Err(Problem::TrailingBytes);
+        }
+        let disks = (end.u16()?, end.u16()?);
+        let counts = (end.u16()?, end.u16()?);
+        let (size, start, comment) = (end.u32()?, end.u32()?, end.u16()?);
+        if disks != (0, 0) || counts.0 != counts.1 || comment != 0 {
+            return Err(UNREADABLE);
+        }
+        // Some readers look for it whatever the end record says.
+        if bytes[at.saturating_sub(LOCATOR_SIZE)..at].starts_with(LOCATOR) {
+            return Err(UNREADABLE);
+        }
+        let (size, start) = (to_usize(size)?, to_usize(start)?);
+        if start.checked_add(size) != Some(at) {
+            return Err(Problem::StrayBytes);
+        }
+        Ok(Self {
+            at,
+            start,
+            count: counts.0,
+        })
+    }
+}
+
+/// Little-endian fields, one after the other.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Problem> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(UNREADABLE)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(UNREADABLE)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u16(&mut self) -> Result<u16, Problem> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Problem> {
+        self.array().map(u32::from_le_bytes)
+    }
+}
+
+/// A size or an offset. The greatest means that 64 bits stand elsewhere.
+fn to_usize(value: u32) -> Result<usize, Problem> {
+    match usize::try_from(value) {
+        Ok(value) if value != 0xffff_ffff => Ok(value),
+        _ => Err(UNREADABLE),
+    }
 }
