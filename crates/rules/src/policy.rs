@@ -63,6 +63,11 @@ impl ToolPolicy {
         self.allow.as_ref().is_none_or(|allow| allow.contains(tool))
     }
 
+    /// The tools that it names, sorted; none where every tool is allowed.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.allow.iter().flatten().map(String::as_str)
+    }
+
     /// Whether no tool is left out.
     pub fn allows_all(&self) -> bool {
         self.allow.is_none()
@@ -198,6 +203,7 @@ mod tests {
     fn a_policy_names_what_it_allows() {
         let policy = ToolPolicy::parse(br#"{"allow": ["a", "b\u005fc"]}"#).unwrap();
         assert!(policy.allows("a") && policy.allows("b_c") && !policy.allows("A"));
+        assert!(policy.named().eq(["a", "b_c"]));
         assert!(ToolPolicy::all().allows("anything"));
         assert!(!ToolPolicy::parse(br#"{"allow": []}"#).unwrap().allows("a"));
     }

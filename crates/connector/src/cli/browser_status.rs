@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let manifest = browser_mount::manifest()?;
     let settings = run::settings(config.path(), &name, dir, manifest);
-    let text = crate::launcher::read_status(settings)?;
+    let text = crate::launcher::read_status(settings, run::status_patience())?;
     output::data(&format!("{text}\n"))?;
     tell_walls();
     Ok(ExitCode::SUCCESS)

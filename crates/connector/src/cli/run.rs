@@ -9,6 +9,7 @@ use sema_rules::name::ConnectorName;
 use sema_vault::ConnectorDir;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Run a connector for an engine that speaks MCP over this program's standard input and output.
 #[derive(Debug, clap::Args)]
@@ -43,6 +44,12 @@ pub(super) fn run(args: Args) -> Outcome {
 fn own(fd: impl AsFd) -> Result<OwnedFd, Failure> {
     rustix::io::fcntl_dupfd_cloexec(fd, 3)
         .map_err(|e| Failure::failed(format_args!("cannot use standard input and output: {e}")))
+}
+
+/// How long a connector is asked for its tools, at most: less in a test of a debug build.
+pub(super) fn status_patience() -> Duration {
+    let test = env::test_var("SEMA_STATUS_SECONDS").and_then(|text| text.parse().ok());
+    Duration::from_secs(test.unwrap_or(60))
 }
 
 /// What is run for a connector that is mounted.

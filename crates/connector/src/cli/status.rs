@@ -1,11 +1,13 @@
 //! `status NAME`: what stands, what is missing, and why.
 
+mod table;
+
 use super::failure::Failure;
 use super::{Outcome, install, output, run};
 use crate::install::{self as build, Installed};
-use sema_rules::manifest::Confined;
-use sema_rules::name::ConnectorName;
-use sema_rules::policy;
+use sema_rules::manifest::{Confined, Manifest};
+use sema_rules::name::{ConnectorName, Handle};
+use sema_rules::policy::{self, ToolPolicy};
 use sema_vault::ConnectorDir;
 use sema_vault::tree::Depth;
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ const UNENFORCED: [&str; 3] = ["egress.json", "jail.json", "export.json"];
 /// The longest policy file that is read, in bytes.
 const LIMIT: usize = 1024 * 1024;
 
-/// Print a connector's state, versions, grants, policies and walls.
+/// Print a connector's state, command, handles, grants, versions, policies and walls.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  sema-connector status browser --json")]
 pub(super) struct Args {
@@ -32,25 +34,32 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    let status = gather(args)?;
+    if args.json {
+        output::json(&status)?;
+    } else {
+        output::data(&table::of(&status))?;
+    }
+    let broken = status["state"] == "failed" || !status["build"]["refused"].is_null();
+    Ok(ExitCode::from(u8::from(broken)))
+}
+
+fn gather(args: &Args) -> Result<Value, Failure> {
     let settings = run::mounted(&args.name)?;
-    let is_browser = settings.manifest.confined == Confined::ByItself;
-    let manifest = json!({
-        "command": settings.manifest.command,
-        "handles": settings.manifest.handles,
-        "required": settings.manifest.required,
-        "read": settings.manifest.read,
-        "write": settings.manifest.write,
-        "env": settings.manifest.env,
-    });
+    let manifest = settings.manifest.clone();
+    let is_browser = manifest.confined == Confined::ByItself;
     let name = args.name.clone();
     let (config, dir) = (settings.config.clone(), reopen(&settings.dir)?);
-    let served = crate::launcher::read_status(settings)?;
+    let served = crate::launcher::read_status(settings, run::status_patience())?;
     let mut status: Value = serde_json::from_str(&served).unwrap_or_default();
     status["name"] = json!(name);
     status["version"] = json!(env!("CARGO_PKG_VERSION"));
     status["directory"] = json!(config.join("connectors").join(name.as_str()));
-    status["grants"] = manifest;
+    status["command"] = json!(manifest.command);
+    status["handles"] = handles(&dir, &manifest);
+    status["grants"] = json!({"read": manifest.read, "write": manifest.write, "env": manifest.env});
     status["policies"] = policies(&dir);
+    status["unknown_tools"] = unknown_tools(&dir, &status);
     status["walls"] = walls();
     status["launches"] = launches(&dir)?;
     if is_browser {
@@ -60,19 +69,48 @@ pub(super) fn run(args: &Args) -> Outcome {
             Depth::Changed
         };
         status["build"] = pinned(&dir, depth)?;
+    } else if let Some(walls) = status["walls"].as_object_mut() {
+        // Chromium's own.
+        walls.remove("sandbox");
     }
-    let broken = status["state"] == "failed" || !status["build"]["refused"].is_null();
-    if args.json {
-        output::json(&status)?;
-    } else {
-        output::data(&table(&status))?;
-    }
-    Ok(ExitCode::from(u8::from(broken)))
+    Ok(status)
 }
 
 fn reopen(dir: &ConnectorDir) -> Result<ConnectorDir, Failure> {
     let gone = || Failure::failed(format_args!("{} is gone", dir.path().display()));
     ConnectorDir::open(dir.path())?.ok_or_else(gone)
+}
+
+/// Each handle that the connector takes: whether it is stored, and what it is for.
+fn handles(dir: &ConnectorDir, manifest: &Manifest) -> Value {
+    let handle = |handle: &Handle| {
+        let stored = dir.dir().check_private(handle.as_str());
+        let secret = stored.as_ref().is_ok_and(|stored| *stored);
+        let secret = secret.then(|| dir.is_secret(handle).unwrap_or(true));
+        json!({
+            "name": handle,
+            "stored": stored.as_ref().is_ok_and(|stored| *stored),
+            "refused": stored.err().map(|error| error.to_string()),
+            "required": manifest.required.contains(handle),
+            "secret": secret,
+            "env": manifest.env.contains(handle),
+        })
+    };
+    manifest.handles.iter().map(handle).collect()
+}
+
+/// The tools that the policy names and the connector, which was asked, does not have.
+fn unknown_tools(dir: &ConnectorDir, status: &Value) -> Value {
+    let policy = dir.dir().read_policy(ToolPolicy::FILE, LIMIT);
+    let policy = policy.ok().flatten();
+    let policy = policy.and_then(|text| ToolPolicy::parse(&text).ok());
+    let (Some(policy), "authorized") = (policy, status["state"].as_str().unwrap_or_default())
+    else {
+        return json!([]);
+    };
+    let tools = status["tools"].as_array();
+    let has = |tool: &&str| tools.is_some_and(|tools| tools.contains(&json!(tool)));
+    policy.named().filter(|tool| !has(tool)).collect()
 }
 
 /// The pinned build: what it is, since when, what it takes, or why it is refused.
@@ -127,9 +165,9 @@ fn policies(dir: &ConnectorDir) -> Value {
     let mut tell = |name: &str, state: String| _ = policies.insert(name.to_owned(), json!(state));
     tell(
         "tools.json",
-        match dir.dir().read_policy("tools.json", LIMIT) {
+        match dir.dir().read_policy(ToolPolicy::FILE, LIMIT) {
             Ok(None) => "absent: every tool is allowed".to_owned(),
-            Ok(Some(text)) => match policy::ToolPolicy::parse(&text) {
+            Ok(Some(text)) => match ToolPolicy::parse(&text) {
                 Ok(_) => "in force".to_owned(),
                 Err(error) => format!("refused, no tool is allowed: {error}"),
             },
@@ -179,64 +217,6 @@ pub(super) fn walls() -> Value {
 fn launches(dir: &ConnectorDir) -> Result<Value, Failure> {
     let launch = |(id, path): (sema_rules::name::LaunchId, std::path::PathBuf)| json!({"id": id, "out": path.join("out")});
     Ok(dir.live_launches()?.into_iter().map(launch).collect())
-}
-
-fn table(status: &Value) -> String {
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
-    };
-    let mut lines = vec![format!("state     {}", text(&status["state"]))];
-    if let Some(reason) = status["reason"].as_str() {
-        lines.push(format!("reason    {reason}"));
-    }
-    let tools = status["tools"].as_array().map_or(0, Vec::len);
-    lines.push(format!("tools     {tools}"));
-    lines.push(format!("directory {}", text(&status["directory"])));
-    let build = &status["build"];
-    if let Some(refused) = build["refused"].as_str() {
-        lines.push(format!("build     refused: {refused}"));
-        lines.extend(
-            build["hint"]
-                .as_str()
-                .map(|hint| format!("          hint: {hint}")),
-        );
-    } else if build.is_object() {
-        let bytes = crate::install::progress::bytes(build["bytes"].as_u64().unwrap_or(0));
-        lines.push(format!(
-            "build     playwright-mcp {}, {}, {bytes}, pinned {} ({} days ago)",
-            text(&build["playwright-mcp"]),
-            text(&build["browser"]),
-            text(&build["pinned"]),
-            text(&build["pinned_days_ago"]),
-        ));
-    }
-    for (heading, section) in [("policy", "policies"), ("wall", "walls")] {
-        for (name, state) in status[section].as_object().into_iter().flatten() {
-            let words = match state {
-                Value::Object(state) => {
-                    format!("{}: {}", text(&state["state"]), text(&state["what"]))
-                }
-                other => text(other),
-            };
-            lines.push(format!("{heading:<10}{name:<12}{words}"));
-            lines.extend(
-                state["hint"]
-                    .as_str()
-                    .map(|hint| format!("          hint: {hint}")),
-            );
-        }
-    }
-    for launch in status["launches"].as_array().into_iter().flatten() {
-        lines.push(format!(
-            "launch    {} {}",
-            text(&launch["id"]),
-            text(&launch["out"])
-        ));
-    }
-    lines.push(String::new());
-    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod machine;
 mod mount;
 mod pin;
 mod registry;
+mod status;
 mod tls;
 mod trace;
 mod usage;
