@@ -5,6 +5,7 @@ mod table;
 use super::failure::Failure;
 use super::{Outcome, install, output, run};
 use crate::install::{self as build, Installed};
+use crate::launcher::unenforced::{self, Form};
 use sema_rules::manifest::{Confined, Manifest};
 use sema_rules::name::{ConnectorName, Handle};
 use sema_rules::policy::{self, ToolPolicy};
@@ -14,8 +15,6 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Policy files that are read for their form; nothing enforces them yet.
-const UNENFORCED: [&str; 3] = ["egress.json", "jail.json", "export.json"];
 /// The longest policy file that is read, in bytes.
 const LIMIT: usize = 1024 * 1024;
 
@@ -174,16 +173,13 @@ fn policies(dir: &ConnectorDir) -> Value {
             Err(error) => format!("refused, no tool is allowed: {error}"),
         },
     );
-    for file in UNENFORCED {
+    for file in policy::NOT_ENFORCED {
         tell(
             file,
-            match dir.dir().read_policy(file, LIMIT) {
-                Ok(None) => "absent".to_owned(),
-                Ok(Some(text)) => match policy::check_form(file, &text) {
-                    Ok(()) => "well formed, not enforced by this version".to_owned(),
-                    Err(error) => format!("refused: {error}"),
-                },
-                Err(error) => format!("refused: {error}"),
+            match unenforced::read(dir, file) {
+                Ok(Form::Absent) => "absent".to_owned(),
+                Ok(Form::WellFormed) => "well formed, not enforced by this version".to_owned(),
+                Err(failure) => format!("refused, nothing is started: {}", failure.message),
             },
         );
     }

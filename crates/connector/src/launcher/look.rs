@@ -3,7 +3,7 @@
 
 use super::Settings;
 use rustix::fs::{AtFlags, FileType, statat};
-use sema_rules::manifest;
+use sema_rules::{manifest, policy};
 use sema_vault::Dir;
 
 /// One look: what lay at each place that is followed, always in the same order.
@@ -14,6 +14,7 @@ pub(super) struct Look(Vec<(Place, Option<Stamp>)>);
 enum Place {
     Handle,
     Build,
+    Policy,
     Manifest,
 }
 
@@ -30,7 +31,8 @@ struct Stamp {
 pub(super) struct Changed {
     /// A handle.
     pub(super) handles: bool,
-    /// Something is there now that a start may have failed for: a handle, or the build.
+    /// What a start may have failed for is another now: a handle or the build is there, or a policy
+    /// that is read for its form.
     pub(super) start: bool,
     /// `connector.json`.
     pub(super) manifest: bool,
@@ -43,6 +45,8 @@ impl Look {
         let names = handles.flat_map(|handle| [handle.to_string(), format!("{handle}.meta.json")]);
         let mut places: Vec<(Place, String)> = names.map(|name| (Place::Handle, name)).collect();
         places.push((Place::Build, "bin".to_owned()));
+        let policies = policy::NOT_ENFORCED.into_iter();
+        places.extend(policies.map(|file| (Place::Policy, file.to_owned())));
         places.push((Place::Manifest, manifest::FILE.to_owned()));
         let dir = settings.dir.dir();
         let look = |(place, name): (Place, String)| (place, stamp(dir, &name));
@@ -57,7 +61,11 @@ impl Look {
                 continue;
             }
             changed.handles |= *place == Place::Handle;
-            changed.start |= *place != Place::Manifest && now.is_some();
+            changed.start |= match place {
+                Place::Handle | Place::Build => now.is_some(),
+                Place::Policy => true,
+                Place::Manifest => false,
+            };
             changed.manifest |= *place == Place::Manifest;
         }
         changed
@@ -162,7 +170,11 @@ mod tests {
         });
         change("handle removed", &|| fs::remove_file(at("TOKEN")).unwrap());
         change("another name", &|| write("OTHER", "a"));
-        change("policy", &|| write("tools.json", "{}"));
+        change("tool policy", &|| write("tools.json", "{}"));
+        change("policy read for its form", &|| write("jail.json", "{}"));
+        change("policy removed", &|| {
+            fs::remove_file(at("jail.json")).unwrap();
+        });
         change("build", &|| fs::create_dir(at("bin")).unwrap());
         change("record of the build", &|| write("bin/record.json", "{}"));
         change("build exchanged", &|| {
@@ -179,7 +191,9 @@ mod tests {
         handle called secret: handles
         handle removed: handles
         another name: nothing
-        policy: nothing
+        tool policy: nothing
+        policy read for its form: start
+        policy removed: start
         build: start
         record of the build: nothing
         build exchanged: start

@@ -11,6 +11,7 @@ mod sink;
 mod start;
 mod status;
 mod trace;
+pub mod unenforced;
 mod watch;
 
 pub use status::read as read_status;

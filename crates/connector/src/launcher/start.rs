@@ -1,7 +1,7 @@
 //! Starts the connector: its handles, its launch directory, its environment, its threads.
 
 use super::reason::LastWords;
-use super::{Launcher, Purpose, Running, Settings, end_tree};
+use super::{Launcher, Purpose, Running, Settings, end_tree, unenforced};
 use crate::cli::output;
 use sema_jail::{Child, Exit, Plan, StartError, Stdio};
 use sema_rules::hop::Absence;
@@ -42,6 +42,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Starts it; none where a handle that it requires is not stored.
 pub(super) fn connector(launcher: &Arc<Launcher>) -> Result<Option<Running>, Absence> {
+    unenforced::check(&launcher.settings)?;
     let Settings { dir, manifest, .. } = &launcher.settings;
     let prepare = || -> Result<_, VaultError> {
         let held = dir.lock_exclusive(&mut output::waiting)?;

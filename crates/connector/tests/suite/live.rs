@@ -17,7 +17,7 @@ const A_SECOND: Duration = Duration::from_millis(1200);
 const STARTED: &str = "the files of this launch are in";
 
 /// A server with three tools, as a shell script. It says again what it is told, and ends when told.
-const SERVER: &str = r#"
+pub(super) const SERVER: &str = r#"
 while read -r line; do
     id=${line#*'"id":'}; id=${id%%,*}
     case $line in
@@ -31,7 +31,7 @@ while read -r line; do
 done"#;
 
 /// A launcher, and the engine that it works for.
-struct Session {
+pub(super) struct Session {
     launcher: Child,
     input: Option<ChildStdin>,
     answers: mpsc::Receiver<String>,
@@ -44,14 +44,14 @@ struct Session {
 
 impl Session {
     /// Mounts the script as the connector `c` and starts it.
-    fn start(stage: &Stage, options: &[&str], script: &str) -> Self {
+    pub(super) fn start(stage: &Stage, options: &[&str], script: &str) -> Self {
         let mount = [&["mount", "c"], options, &["--", "/bin/sh", "-c", script]].concat();
         assert_eq!(run(&mut stage.launcher(&mount), "").code, Some(0));
         Self::of(&mut stage.launcher(&["run", "c"]))
     }
 
     /// The session of a launcher that is started so.
-    fn of(command: &mut Command) -> Self {
+    pub(super) fn of(command: &mut Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut launcher = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut session = Self {
@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// Asks and waits for the answer.
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.send(method, params);
         loop {
             let line = self.answers.recv_timeout(DEADLINE).unwrap();
@@ -96,7 +96,7 @@ impl Session {
     }
 
     /// The tools that the engine is shown, joined.
-    fn tools(&mut self) -> String {
+    pub(super) fn tools(&mut self) -> String {
         let answer = self.ask("tools/list", &json!({}));
         let tools = answer["result"]["tools"].as_array().unwrap();
         tools
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// Asks until the tools are these.
-    fn await_tools(&mut self, tools: &str) {
+    pub(super) fn await_tools(&mut self, tools: &str) {
         until(|| self.tools() == tools);
     }
 
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// How often the launcher has said this so far.
-    fn said(&mut self, word: &str) -> usize {
+    pub(super) fn said(&mut self, word: &str) -> usize {
         self.said.extend(self.words.try_iter());
         self.said.matches(word).count()
     }
@@ -131,7 +131,7 @@ impl Session {
         answer["error"]["data"]["code"] == "connector.internal"
     }
 
-    fn status(&mut self) -> Value {
+    pub(super) fn status(&mut self) -> Value {
         let params = json!({"uri": "sema-connector://c/status"});
         let answer = self.ask("resources/read", &params);
         let text = answer["result"]["contents"][0]["text"].as_str().unwrap();
@@ -157,7 +157,7 @@ fn lines(stream: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     told
 }
 
-fn until(mut holds: impl FnMut() -> bool) {
+pub(super) fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < DEADLINE);

@@ -2,6 +2,7 @@ pub(crate) mod stage;
 pub(crate) mod terminal;
 
 mod auth;
+mod closed;
 mod hang;
 mod install;
 mod json;
