@@ -64,6 +64,30 @@ fn a_malformed_policy_starts_nothing_until_it_is_mended() {
 }
 
 #[test]
+fn a_refused_call_names_the_tool_and_the_file_that_allows_it() {
+    let stage = Stage::new();
+    run(&mut stage.launcher(&["mount", "c", "--", "/bin/cat"]), "");
+    stage.write(&file("tools.json"), r#"{"allow": ["a"]}"#);
+    let mut session = Session::start(&stage, &[], SERVER);
+    let mut said = String::new();
+    for params in [
+        json!({"name": "b"}),
+        json!({"name": "b".repeat(1000)}),
+        json!({}),
+    ] {
+        let error = session.ask("tools/call", &params)["error"].take();
+        assert_eq!(error["code"], -32011);
+        said.push_str(error["message"].as_str().unwrap());
+        said.push('\n');
+    }
+    insta::assert_snapshot!(said, @r#"
+    connectors/c/tools.json does not allow b; hint: to allow it, add it to "allow" there
+    connectors/c/tools.json does not allow a tool of so long a name
+    connectors/c/tools.json allows no call without a tool's name
+    "#);
+}
+
+#[test]
 fn a_well_formed_policy_is_accepted_and_said_to_be_unenforced() {
     let stage = Stage::new();
     run(&mut stage.launcher(&["mount", "c", "--", "/bin/cat"]), "");

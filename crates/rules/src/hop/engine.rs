@@ -3,10 +3,14 @@
 use super::{Hop, NEWEST, Open, Phase, REVISIONS, Step, status};
 use crate::envelope::{self, Envelope, Id, IdKey, Malformed, Shape};
 use crate::long::LongLine;
+use crate::policy::ToolPolicy;
 use crate::traceparent::Traceparent;
 use crate::wire::{self, Code};
 use serde_json::json;
 use std::borrow::Cow;
+
+/// The longest name of a tool that a refusal repeats, in bytes.
+const LONGEST_SAID: usize = 128;
 
 /// The key of the request in a line that was read before.
 pub(crate) fn request_key(line: &[u8]) -> Option<IdKey> {
@@ -132,10 +136,22 @@ impl Hop {
         match (&self.policy, &name) {
             (Ok(policy), Some(tool)) if policy.allows(tool) => Ok(name),
             (Ok(policy), None) if policy.allows_all() => Ok(name),
-            (Ok(_), _) => Err(Refusal::Scope(
-                "the tool policy does not allow this tool".to_owned(),
-            )),
+            (Ok(_), tool) => Err(Refusal::Scope(self.not_allowed(tool.as_deref()))),
             (Err(reason), _) => Err(Refusal::Scope(format!("no tool is allowed: {reason}"))),
+        }
+    }
+
+    /// Which file refuses what, and what allows it.
+    fn not_allowed(&self, tool: Option<&str>) -> String {
+        let file = format!("connectors/{}/{}", self.name, ToolPolicy::FILE);
+        match tool {
+            Some(tool) if tool.len() <= LONGEST_SAID => {
+                format!(
+                    r#"{file} does not allow {tool}; hint: to allow it, add it to "allow" there"#
+                )
+            }
+            Some(_) => format!("{file} does not allow a tool of so long a name"),
+            None => format!("{file} allows no call without a tool's name"),
         }
     }
 
