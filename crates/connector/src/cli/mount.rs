@@ -22,8 +22,9 @@ const CATALOG_LIMIT: usize = 4 * 1024 * 1024;
 /// Make any MCP server that speaks over standard input and output a connector
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The program runs behind walls: it sees the system's programs and libraries, COMMAND, every ARG \
-    that is the absolute path of something, and what --read and --write name.\n\nExamples:\n  \
+    after_help = "What the program may see of the disk is recorded: the system's programs and libraries, COMMAND, \
+    every ARG that is the absolute path of something, and what --read and --write name. This version does not \
+    enforce it yet: the program sees every file that you can see.\n\nExamples:\n  \
     sema-connector mount github --env GITHUB_TOKEN -- /usr/local/bin/github-mcp-server stdio\n  \
     sema-connector mount notes --read /opt/notes --write ~/notes -- /opt/notes/venv/bin/python /opt/notes/server.py"
 )]
@@ -264,6 +265,9 @@ impl Mounted {
         let mut text = format!("mounted {} in {}\n", self.name, path.display());
         for (what, path) in self.grants() {
             text.push_str(&format!("  {what:<11}{path}\n"));
+        }
+        if self.manifest.confined == Confined::ByLauncher {
+            text.push_str("  note       what it may read and write is not enforced yet: it sees every file that you can see\n");
         }
         let connector = self.config.connector(&self.name)?;
         let stored = |handle: &Handle| match &connector {

@@ -332,6 +332,7 @@ fn any_program_is_mounted_with_what_it_may_see() {
       may write  [STAGE]/data é
       gets       KEY as a variable of its own environment
       gets       TOKEN as a variable of its own environment
+      note       what it may read and write is not enforced yet: it sees every file that you can see
       not stored TOKEN: sema-connector auth notes TOKEN
       not stored KEY: sema-connector auth notes KEY
     ");
