@@ -18,7 +18,8 @@ pub struct Args {
 }
 
 pub(super) fn run<C: CommandFactory>(args: &Args) -> Outcome {
-    let mut command = C::command();
+    // Each page is what `help` would print of its command.
+    let mut command = C::command().disable_help_subcommand(true);
     command.build();
     if let Some(dir) = &args.dir {
         // Pages are for everybody.

@@ -25,8 +25,25 @@ pub(super) fn explain(error: &Error, program: &Command) -> Outcome {
             output::say(error.render().to_string().trim_end());
             Ok(ExitCode::from(super::failure::Exit::Usage as u8))
         }
-        kind => Err(Failure::usage(message(error, kind)).hint(help(program))),
+        kind => Err(Failure::usage(message(error, kind)).hint(hint(error, program))),
     }
+}
+
+/// What of ours is written nearly so, and where to look. Nothing that was typed is repeated.
+fn hint(error: &Error, program: &Command) -> String {
+    let near = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ];
+    let near: Vec<String> = near
+        .iter()
+        .filter_map(|kind| context(error, *kind))
+        .collect();
+    if near.is_empty() {
+        return help(program);
+    }
+    format!("did you mean {}? see {}", near.join(", "), help(program))
 }
 
 /// The command that shows what is expected: that of the verb, where one was named.

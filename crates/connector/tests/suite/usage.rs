@@ -63,6 +63,10 @@ fn every_command_has_a_manual_page() {
                 "{command}"
             );
         }
+        let pages = fs::read_dir(&folder).unwrap().flatten();
+        let names = pages.map(|page| page.file_name().into_string().unwrap());
+        let about_help: Vec<String> = names.filter(|name| name.contains("help")).collect();
+        assert!(about_help.is_empty(), "{about_help:?}");
         let main = run(&mut stage.command(program, &["man"]), "");
         assert!(main.stdout.contains(".TH"));
     }
@@ -114,6 +118,31 @@ fn a_wrong_command_line_ends_with_64() {
     hint: sema-connector man --help
     ");
     assert_eq!(run(&mut stage.launcher(&[]), "").code, Some(64));
+}
+
+#[test]
+fn a_word_that_is_nearly_one_of_ours_is_told() {
+    let stage = Stage::new();
+    let said = |args: &[&str]| run(&mut stage.launcher(args), "").said(&stage);
+    let all = [
+        said(&["statsu"]),
+        said(&["list", "--jsom"]),
+        said(&["status", "browser", "--verfy=1"]),
+        said(&["install", "browser", "--browser", "chromum"]),
+        run(&mut stage.browser(&["instal"]), "").said(&stage),
+    ];
+    insta::assert_snapshot!(all.concat(), @"
+    64: error: there is no such command
+    hint: did you mean status? see sema-connector --help
+    64: error: unexpected argument --jsom
+    hint: did you mean --json? see sema-connector list --help
+    64: error: unexpected argument --verfy
+    hint: did you mean --verify? see sema-connector status --help
+    64: error: --browser <BUILD>: must be one of chromium, chrome-for-testing
+    hint: did you mean chromium? see sema-connector install --help
+    64: error: there is no such command
+    hint: did you mean list, install? see sema-connector-browser --help
+    ");
 }
 
 #[test]
