@@ -1,4 +1,4 @@
-//! `sema-connector auth NAME HANDLE [FILE]`: stores one secret.
+//! `sema-connector auth NAME HANDLE [FILE]`: stores one secret, or removes it.
 
 use super::failure::Failure;
 use super::output::{self, Label};
@@ -20,7 +20,8 @@ const SHORTEST_SEARCHED: usize = 8;
     after_help = "The bytes never stand in an argument or a variable. A terminal asks for them without \
     showing them.\n\nExamples:\n  sema-connector auth github GITHUB_TOKEN\n  \
     pass show github | sema-connector auth github GITHUB_TOKEN\n  \
-    sema-connector auth github SSH_KEY ~/.ssh/id_ed25519 --raw"
+    sema-connector auth github SSH_KEY ~/.ssh/id_ed25519 --raw\n  \
+    sema-connector auth github GITHUB_TOKEN --remove"
 )]
 pub struct Args {
     /// The connector.
@@ -32,9 +33,19 @@ pub struct Args {
     /// Keep the line end that the input ends with.
     #[arg(long)]
     raw: bool,
+    /// Remove what is stored.
+    #[arg(long, conflicts_with_all = ["file", "raw"])]
+    remove: bool,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    if args.remove {
+        return remove(
+            &args.name,
+            std::slice::from_ref(&args.handle),
+            args.handle.as_str(),
+        );
+    }
     refuse_the_switch(args)?;
     let secret = read(args)?;
     let secret = if args.raw {
@@ -77,6 +88,38 @@ pub(super) fn run(args: &Args) -> Outcome {
         output::labelled(
             Label::Warning,
             "it is under 8 bytes, too short to be searched for: an answer that holds it is not withheld",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what is stored of these handles, in this order, and what dead writers and launches left
+/// of them. `what` is what a person calls them.
+pub(super) fn remove(name: &ConnectorName, handles: &[Handle], what: &str) -> Outcome {
+    let nothing = || {
+        Failure::refused(format_args!(
+            "{what} of {name} is not stored: nothing was removed"
+        ))
+        .hint(format_args!("see what is: sema-connector status {name}"))
+    };
+    let config = env::open_config()?.ok_or_else(nothing)?;
+    let connector = config.connector(name)?.ok_or_else(nothing)?;
+    let held = connector.lock_exclusive(&mut output::waiting)?;
+    let stored = connector.handle_names()?;
+    if !handles.iter().any(|handle| stored.contains(handle)) {
+        return Err(nothing());
+    }
+    let changes: Vec<Change> = handles.iter().cloned().map(Change::Remove).collect();
+    connector.write_group(&held, &changes)?;
+    connector.sweep(&held)?;
+    output::say(&format!(
+        "removed {what} from {}",
+        connector.path().display()
+    ));
+    if !connector.live_launches()?.is_empty() {
+        output::labelled(
+            Label::Warning,
+            "a launch that runs keeps its copy, and what it withholds, until it ends",
         );
     }
     Ok(ExitCode::SUCCESS)

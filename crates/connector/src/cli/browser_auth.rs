@@ -1,8 +1,9 @@
-//! `sema-connector-browser auth`: stores the login state and the export switch, from one line.
+//! `sema-connector-browser auth`: stores the login state and the export switch, from one line, or
+//! removes both.
 
 use super::failure::Failure;
 use super::output::{self, Label};
-use super::{Outcome, env, input};
+use super::{Outcome, auth, env, input};
 use crate::cli::browser_mount::{EXPORT, NAME, STATE, handle};
 use sema_rules::auth::{AuthError, AuthRequest, REQUEST_LIMIT};
 use sema_rules::name::ConnectorName;
@@ -19,13 +20,22 @@ use std::process::ExitCode;
     {\"storageStateFile\": \"/absolute/path\", \"export\": \"on\"}\n\n\
     Without storageStateFile a clean profile is stored; without export, or with \"off\", sessions \
     save nothing.\n\nExamples:\n  echo '{}' | sema-connector-browser auth\n  \
-    echo '{\"storageStateFile\": \"/home/me/state.json\"}' | sema-connector-browser auth"
+    echo '{\"storageStateFile\": \"/home/me/state.json\"}' | sema-connector-browser auth\n  \
+    sema-connector-browser auth --remove"
 )]
-pub struct Args {}
+pub struct Args {
+    /// Remove the stored login state, and turn the export off; nothing is read.
+    #[arg(long)]
+    remove: bool,
+}
 
 const PROMPT: &str = "waiting for one line, a JSON object ({} is a clean profile); Enter ends it:";
 
-pub(super) fn run(_args: &Args) -> Outcome {
+pub(super) fn run(args: &Args) -> Outcome {
+    if args.remove {
+        let name = ConnectorName::parse(NAME)?;
+        return auth::remove(&name, &[handle(EXPORT)?, handle(STATE)?], "the login state");
+    }
     let request = request()?;
     let state = match &request.storage_state_file {
         Some(path) => read_state(path)?,

@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Asks for as long as a change may take: the tools are always these.
-    fn always(&mut self, tools: &str) {
+    pub(super) fn always(&mut self, tools: &str) {
         let begun = Instant::now();
         while begun.elapsed() < A_SECOND {
             assert_eq!(self.tools(), tools);
@@ -169,7 +169,7 @@ fn policy(stage: &Stage) -> PathBuf {
     stage.config().join("connectors/c/tools.json")
 }
 
-fn auth(stage: &Stage, secret: &str) {
+pub(super) fn auth(stage: &Stage, secret: &str) {
     let auth = ["auth", "c", "TOKEN"];
     assert_eq!(run(&mut stage.launcher(&auth), secret).code, Some(0));
 }

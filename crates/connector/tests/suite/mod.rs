@@ -11,6 +11,7 @@ mod machine;
 mod mount;
 mod pin;
 mod registry;
+mod removal;
 mod status;
 mod tls;
 mod trace;
