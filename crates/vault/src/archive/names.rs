@@ -126,19 +126,34 @@ mod tests {
 
     #[test]
     fn a_folder_may_come_after_what_lies_in_it_and_only_once() {
+        const TWICE: Result<(), &str> = Err("is there twice, or differs from another in case only");
         let mut names = Names::default();
         assert_eq!(names.claim("a/b", Place::File), Ok(()));
         assert_eq!(names.at("a"), Some(Place::Implied));
         assert_eq!(names.claim("a", Place::Folder), Ok(()));
         assert_eq!(names.at("a"), Some(Place::Folder));
-        assert!(names.claim("a", Place::Folder).is_err());
-        assert!(names.claim("A/c", Place::File).is_err());
-        assert!(names.claim("a/b/c", Place::File).is_err());
+        assert_eq!(names.claim("a", Place::Folder), TWICE);
+        assert_eq!(names.claim("a", Place::File), TWICE);
         assert_eq!(names.claim("d/e/f", Place::File), Ok(()));
-        assert!(names.claim("d/e", Place::Link).is_err());
-        assert!(names.claim("d/E", Place::Folder).is_err());
+        assert_eq!(names.claim("d/E", Place::Folder), TWICE);
         assert_eq!(names.at("a/B"), None);
-        assert!(names.claim(&"x".repeat(256), Place::File).is_err());
-        assert!(names.claim(&"x/".repeat(2048), Place::File).is_err());
+    }
+
+    #[test]
+    fn a_place_is_said_to_be_taken() {
+        let mut names = Names::default();
+        let mut claim = |path: &str, place| names.claim(path, place).err();
+        assert_eq!(claim("a/b/c", Place::File), None);
+        let cases = Some("differs from another in case only");
+        assert_eq!(claim("A/c", Place::File), cases);
+        let below = Some("lies below a file or a link");
+        assert_eq!(claim("a/b/c/d", Place::File), below);
+        let above = Some("is a file or a link that others lie below");
+        assert_eq!(claim("a/b", Place::Link), above);
+        assert_eq!(claim("a", Place::File), above);
+        let longer = Some("is longer than a path may be");
+        assert_eq!(claim(&"x".repeat(255), Place::File), None);
+        assert_eq!(claim(&"x".repeat(256), Place::File), longer);
+        assert_eq!(claim(&"y/".repeat(2048), Place::File), longer);
     }
 }

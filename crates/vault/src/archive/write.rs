@@ -105,10 +105,14 @@ pub(super) fn brotli(
                 return Err(length());
             }
             // A writer that failed takes no more, and says why below.
-            if count == 0 || full.send(chunk).is_err() {
+            if full.send(chunk).is_err() {
                 break;
             }
             progress(count as u64);
+            // The decoder has seen its end. Asked once more, it would speak of what lies behind it.
+            if (count as u64) < CHUNK {
+                break;
+            }
         }
         drop(full);
         let written = writer.join();

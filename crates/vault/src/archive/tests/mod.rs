@@ -1,3 +1,4 @@
+mod brotli;
 mod tar;
 mod zip;
 mod zipped;
@@ -146,6 +147,10 @@ fn archives_that_lie_about_their_size_are_refused() {
     insta::assert_snapshot!(refusal_of(&gzip(&[good.clone(), b"x".to_vec()].concat())), @"a.tgz: holds bytes after its end");
     insta::assert_snapshot!(refusal_of(&gzip(&good[..1024])), @"a.tgz: is not a tar archive that can be read");
     insta::assert_snapshot!(refusal_of(&gzip(&good)[..40]), @"a.tgz: is not a gzip file that can be read");
+    let mut summed = gzip(&good);
+    let sum = summed.len() - 8;
+    summed[sum] ^= 1;
+    insta::assert_snapshot!(refusal_of(&summed), @"a.tgz: is not a gzip file that can be read");
     insta::assert_snapshot!(refusal(&[Made::file("q/x")]), @r#"a.tgz: holds no "p""#);
 }
 

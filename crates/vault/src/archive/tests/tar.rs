@@ -184,31 +184,3 @@ fn the_end_and_the_padding_of_a_tar_archive_are_empty() {
     let cut = [good[..1000].to_vec()];
     insta::assert_snapshot!(refusal_of(&gzip(&cut.concat())), @"a.tgz: is not a tar archive that can be read");
 }
-
-/// A brotli stream that stores these bytes as they are: a window of 16 bits, one block that is not
-/// compressed, one that is last and empty.
-fn brotli(bytes: &[u8]) -> Vec<u8> {
-    let block = (((bytes.len() - 1) << 4) | 1 << 20).to_le_bytes();
-    [&block[..3], bytes, b"\x03"].concat()
-}
-
-#[test]
-fn a_tar_archive_in_brotli_is_held_to_the_same_rules() {
-    let limit = lock(b"", "tgz", "{}").unpacked;
-    let said = |bytes: &[u8]| match list(Form::TarBrotli, bytes, limit) {
-        Ok(listed) => format!("{} entries", listed.len()),
-        Err(problem) => problem.to_string(),
-    };
-    let good = brotli(&tar_of(&[Made::file("p/ok")]));
-    insta::assert_snapshot!(said(&good), @"1 entries");
-    insta::assert_snapshot!(said(&[good.clone(), b"x".to_vec()].concat()), @"holds bytes after its end");
-    insta::assert_snapshot!(said(&[good.clone(), vec![0; 100_000]].concat()), @"holds bytes after its end");
-    insta::assert_snapshot!(said(&good[..good.len() - 1]), @"is not a brotli file that can be read");
-    insta::assert_snapshot!(said(b""), @"is not a brotli file that can be read");
-    insta::assert_snapshot!(said(&brotli(&tar_of(&[Made::file("../x")]))), @r#"the entry "../x" is not a path of ordinary names below the archive's root"#);
-    let large = Made {
-        data: &[0; 1001],
-        ..Made::file("p/x")
-    };
-    insta::assert_snapshot!(said(&brotli(&tar_of(&[large]))), @"unpacks to more than the 1000 bytes that the lock states");
-}
