@@ -27,7 +27,7 @@ thread_local! {
 fn token() -> Option<String> {
     let count = TOKENS.get() + 1;
     TOKENS.set(count);
-    (count % 16 != 0).then(|| format!("s{count}"))
+    (!count.is_multiple_of(16)).then(|| format!("s{count}"))
 }
 
 fn absence() -> Absence {
