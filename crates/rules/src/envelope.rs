@@ -64,6 +64,7 @@ impl<'a> Id<'a> {
     /// An id of a message, or none where the value can be no id.
     pub fn read(value: &'a [u8]) -> Option<Self> {
         match json::kind(value) {
+            Kind::Number if small(value).is_some() => Some(Self(value)),
             Kind::String => Some(Self(value)),
             Kind::Number => {
                 let number: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
@@ -83,6 +84,9 @@ impl<'a> Id<'a> {
         if json::kind(self.0) == Kind::String {
             return IdKey::Text(json::unescape(&self.0[1..self.0.len() - 1]).into_owned());
         }
+        if let Some(number) = small(self.0) {
+            return IdKey::Number(f64::from(number).to_bits());
+        }
         let number: f64 = std::str::from_utf8(self.0)
             .ok()
             .and_then(|text| text.parse().ok())
@@ -90,6 +94,15 @@ impl<'a> Id<'a> {
         // Adding zero makes one key of 0 and -0.
         IdKey::Number((number + 0.0).to_bits())
     }
+}
+
+/// The number that a few digits are, which most ids are: read without the reader of doubles.
+fn small(value: &[u8]) -> Option<u32> {
+    if value.len() > 9 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = value.iter().map(|digit| u32::from(digit - b'0'));
+    Some(digits.fold(0, |number, digit| number * 10 + digit))
 }
 
 /// Why a line is no message, in the words of the answer to it.
@@ -276,6 +289,8 @@ mod tests {
         assert_eq!(key("1"), key("1.0"));
         assert_eq!(key("1000"), key("1e3"));
         assert_eq!(key("0"), key("-0"));
+        assert_eq!(key("123456789"), key("123456789.0"));
+        assert_eq!(key("1234567890"), key("1.23456789e9"));
         assert_eq!(key("12345678901234567890"), key("12345678901234567000"));
         assert_eq!(key(r#""a/b""#), key(r#""a\/b""#));
         assert_ne!(key("1"), key(r#""1""#));

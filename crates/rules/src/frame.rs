@@ -95,6 +95,16 @@ impl Splitter {
         self.end = (self.end + count).min(self.buffer.len());
     }
 
+    /// How much was read of a line whose end has not come, in bytes; of one over the limit, the
+    /// limit.
+    pub fn pending(&self) -> usize {
+        if self.in_long {
+            self.limit
+        } else {
+            self.end - self.start
+        }
+    }
+
     /// The next piece, or none until more is read.
     pub fn take(&mut self) -> Option<Piece<'_>> {
         let found = memchr(b'\n', &self.buffer[self.searched..self.end]);

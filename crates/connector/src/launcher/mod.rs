@@ -4,6 +4,7 @@
 
 mod look;
 mod note;
+mod pipes;
 mod reason;
 mod session;
 mod settle;

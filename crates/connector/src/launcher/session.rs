@@ -10,6 +10,7 @@
 //! its own), and what a change from outside has to tell either, is put into the sink's queue, so
 //! that nobody is waited for in a circle.
 
+use super::pipes::Pipes;
 use super::sink::Sink;
 use super::trace::Trace;
 use crate::stream::read;
@@ -98,7 +99,8 @@ impl Session {
     /// Carries the engine's lines until its stream ends.
     pub(super) fn carry_engine(&self, input: BorrowedFd<'_>) -> Result<(), Errno> {
         let (mut long, mut out) = (Long::default(), Gathered::new(&self.connector));
-        each_piece(input, |piece| match piece {
+        let pipes = Pipes::new(input, &self.connector);
+        each_piece(input, pipes, |piece| match piece {
             None => {
                 out.send();
                 self.reads.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +147,8 @@ impl Session {
     pub(super) fn carry_connector(&self, output: impl AsFd) -> Result<(), Errno> {
         let (mut long, mut scratch) = (Long::default(), Vec::new());
         let mut out = Gathered::new(&self.engine);
-        each_piece(output.as_fd(), |piece| match piece {
+        let pipes = Pipes::new(output.as_fd(), &self.engine);
+        each_piece(output.as_fd(), pipes, |piece| match piece {
             None => out.send(),
             Some(Piece::Line(line)) => {
                 let step = self.connector_line(line, &mut scratch);
@@ -238,10 +241,15 @@ impl<'s> Gathered<'s> {
 }
 
 /// Reads a stream to its end and tells each piece of it, and `None` before each wait for more.
-fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Option<Piece<'_>>)) -> Result<(), Errno> {
+fn each_piece(
+    input: BorrowedFd<'_>,
+    mut pipes: Pipes<'_>,
+    mut tell: impl FnMut(Option<Piece<'_>>),
+) -> Result<(), Errno> {
     let mut splitter = Splitter::default();
     loop {
         tell(None);
+        pipes.rest()?;
         let count = read(input, splitter.space())?;
         if count == 0 {
             break;
@@ -250,6 +258,7 @@ fn each_piece(input: BorrowedFd<'_>, mut tell: impl FnMut(Option<Piece<'_>>)) ->
         while let Some(piece) = splitter.take() {
             tell(Some(piece));
         }
+        pipes.waiting(splitter.pending());
     }
     if let Some(piece) = splitter.finish() {
         tell(Some(piece));

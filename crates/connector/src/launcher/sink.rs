@@ -6,7 +6,7 @@
 
 use crate::stream::write;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How many lines may stand in a connector's queue: one that asks for more while it reads nothing
@@ -115,6 +115,11 @@ impl Sink {
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Looks at the descriptor, unless a write is under way.
+    pub(super) fn with_fd<R>(&self, look: impl FnOnce(BorrowedFd<'_>) -> Option<R>) -> Option<R> {
+        look(self.fd.try_lock().ok()?.as_ref()?.as_fd())
     }
 
     /// Closes the descriptor, unless a write is under way.

@@ -3,6 +3,7 @@
 
 use crate::envelope::{Id, IdKey};
 use crate::traceparent::Traceparent;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// How many cancelled requests are remembered, for an answer that comes all the same.
@@ -77,56 +78,100 @@ impl Open {
 /// The open requests by id.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
-    by_id: HashMap<IdKey, VecDeque<Open>>,
+    by_id: HashMap<IdKey, Queue>,
     cancelled: VecDeque<IdKey>,
+}
+
+/// The requests of one id, the oldest first: nearly always one.
+#[derive(Debug)]
+enum Queue {
+    One(Box<Open>),
+    More(VecDeque<Open>),
+}
+
+impl Queue {
+    fn push(&mut self, open: Open) {
+        match self {
+            Self::More(queue) => queue.push_back(open),
+            Self::One(_) => {
+                let Self::One(first) = std::mem::replace(self, Self::More(VecDeque::new())) else {
+                    return;
+                };
+                *self = Self::More(VecDeque::from([*first, open]));
+            }
+        }
+    }
+
+    fn first(&mut self) -> Option<&mut Open> {
+        match self {
+            Self::One(open) => Some(open),
+            Self::More(queue) => queue.front_mut(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::More(queue) => queue.len(),
+        }
+    }
+
+    fn into_all(self) -> VecDeque<Open> {
+        match self {
+            Self::One(open) => VecDeque::from([*open]),
+            Self::More(queue) => queue,
+        }
+    }
 }
 
 impl OpenRequests {
     pub(super) fn insert(&mut self, key: IdKey, open: Open) {
-        self.by_id.entry(key).or_default().push_back(open);
+        match self.by_id.entry(key) {
+            Entry::Vacant(free) => _ = free.insert(Queue::One(Box::new(open))),
+            Entry::Occupied(mut taken) => taken.get_mut().push(open),
+        }
     }
 
     /// Takes the oldest request of this id.
     pub(super) fn take(&mut self, id: Id<'_>) -> Option<Open> {
-        let key = id.key();
-        let queue = self.by_id.get_mut(&key)?;
-        let open = queue.pop_front();
-        if queue.is_empty() {
-            self.by_id.remove(&key);
+        let Entry::Occupied(mut entry) = self.by_id.entry(id.key()) else {
+            return None;
+        };
+        match entry.get_mut() {
+            Queue::More(queue) if queue.len() > 1 => queue.pop_front(),
+            _ => entry.remove().into_all().pop_front(),
         }
-        open
     }
 
     /// Marks a request as cancelled. The oldest cancelled ones are forgotten, so that a connector
     /// that never answers them does not grow the table.
     pub(super) fn cancel(&mut self, id: Id<'_>) {
         let key = id.key();
-        let Some(open) = self.by_id.get_mut(&key).and_then(VecDeque::front_mut) else {
+        let Some(open) = self.by_id.get_mut(&key).and_then(Queue::first) else {
             return;
         };
         open.cancelled = true;
         self.cancelled.push_back(key);
         if self.cancelled.len() > CANCELLED
             && let Some(oldest) = self.cancelled.pop_front()
-            && let Some(queue) = self.by_id.get_mut(&oldest)
+            && let Some(queue) = self.by_id.remove(&oldest)
         {
-            queue.retain(|open| !open.cancelled);
-            if queue.is_empty() {
-                self.by_id.remove(&oldest);
-            }
+            let left = queue.into_all().into_iter().filter(|open| !open.cancelled);
+            left.for_each(|open| self.insert(oldest.clone(), open));
         }
     }
 
     /// Takes every request that still waits for an answer.
     pub(super) fn drain(&mut self) -> Vec<Open> {
         self.cancelled.clear();
-        let mut open: Vec<Open> = self.by_id.drain().flat_map(|(_, queue)| queue).collect();
+        let all = self.by_id.drain();
+        let mut open: Vec<Open> = all.flat_map(|(_, queue)| queue.into_all()).collect();
         open.retain(|open| !open.cancelled);
         open.sort_by_key(|open| open.started);
         open
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_id.values().map(VecDeque::len).sum()
+        self.by_id.values().map(Queue::len).sum()
     }
 }
