@@ -1,7 +1,7 @@
 //! The whole road as an unprivileged user that the test makes: as root one that the machine does
 //! not know by name, otherwise the user who runs the tests.
 
-use crate::lab::{BROWSER, Engine, LAUNCHER, Lab, processes};
+use crate::lab::{BROWSER, Engine, LAUNCHER, Lab, processes, wait_for};
 use crate::site::Site;
 use crate::trying::mirror;
 use serde_json::json;
@@ -19,22 +19,29 @@ struct Person {
 }
 
 impl Person {
-    fn new() -> Self {
+    /// One who has the archives, too.
+    fn with_mirror() -> Self {
+        Self::with(|home| {
+            std::fs::create_dir_all(home.join("mirror")).unwrap();
+            for archive in std::fs::read_dir(mirror()).unwrap().flatten() {
+                // Not the fonts of other scripts: they are not asked for.
+                if !archive.file_name().to_str().unwrap().starts_with("fonts-") {
+                    copy(&archive.path(), &home.join("mirror"));
+                }
+            }
+        })
+    }
+
+    fn with(furnish: impl FnOnce(&Path)) -> Self {
         let lab = Lab::empty("home/config");
         let own = std::fs::metadata(lab.folder()).unwrap().uid();
         let uid = if own == 0 { USER } else { own };
         let home = lab.folder().join("home");
         std::fs::create_dir_all(home.join("programs")).unwrap();
-        std::fs::create_dir_all(home.join("mirror")).unwrap();
         for program in [LAUNCHER, BROWSER] {
             copy(Path::new(program), &home.join("programs"));
         }
-        for archive in std::fs::read_dir(mirror()).unwrap().flatten() {
-            // Not the fonts of other scripts: they are not asked for.
-            if !archive.file_name().to_str().unwrap().starts_with("fonts-") {
-                copy(&archive.path(), &home.join("mirror"));
-            }
-        }
+        furnish(&home);
         if own == 0 {
             let owner = format!("{uid}:{uid}");
             let mut chown = Command::new("chown");
@@ -57,8 +64,14 @@ impl Person {
 
     /// A command of theirs, in an environment with nothing but a home and a search path.
     fn command(&self, program: &str, args: &[&str]) -> Command {
-        let mut command = Command::new(self.program(program));
-        command.args(args).env_clear();
+        let mut command = self.theirs(Command::new(self.program(program)));
+        command.args(args);
+        command
+    }
+
+    /// The command as they would start it.
+    fn theirs(&self, mut command: Command) -> Command {
+        command.env_clear();
         command.env("PATH", "/usr/bin:/bin");
         command.env("HOME", self.lab.folder().join("home"));
         command.env("CONFIG_LOCAL_DIR", self.lab.config());
@@ -95,7 +108,7 @@ fn field<'s>(status: &'s str, name: &str) -> Vec<&'s str> {
 
 #[test]
 fn a_user_without_any_right_goes_the_whole_road() {
-    let person = Person::new();
+    let person = Person::with_mirror();
     person.done(BROWSER, &["install", "--mirror", "mirror"], "");
     person.done(BROWSER, &["auth"], "{}");
     person.done(BROWSER, &["mount"], "");
@@ -135,4 +148,36 @@ fn a_user_without_any_right_goes_the_whole_road() {
         assert_eq!(meta.uid(), person.uid, "{entry}");
         assert_eq!(meta.mode() & 0o077, 0, "{entry}");
     }
+}
+
+/// Answers each line with a million bytes, and never ends by itself.
+const LONG_ANSWERS: &str = r#"while read -r line; do
+printf '{"jsonrpc":"2.0","id":1,"result":{"x":"'; head -c 1000000 /dev/zero | tr '\0' x; printf '"}}\n'
+done"#;
+
+/// Prints what a new pipe holds.
+const NEW_PIPE: &str = "import fcntl, os; print(fcntl.fcntl(os.pipe()[0], 1032))";
+
+#[test]
+fn a_hundred_launches_leave_a_users_new_pipes_as_they_were() {
+    let person = Person::with(|_| {});
+    let mount = ["mount", "long", "--", "/bin/sh", "-c", LONG_ANSWERS];
+    person.done(LAUNCHER, &mount, "");
+    let mut engines: Vec<Engine> = (0..100)
+        .map(|_| Engine::silent(person.command(LAUNCHER, &["run", "long"])))
+        .collect();
+    for engine in &mut engines {
+        engine.send(r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
+    }
+    for engine in &mut engines {
+        assert_eq!(
+            engine.next()["result"]["x"].as_str().unwrap().len(),
+            1_000_000
+        );
+    }
+    wait_for("a new pipe of 64 KiB", || {
+        let mut python = person.theirs(Command::new("/usr/bin/python3"));
+        python.args(["-c", NEW_PIPE]);
+        python.output().unwrap().stdout == b"65536\n"
+    });
 }
