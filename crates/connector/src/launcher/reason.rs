@@ -11,6 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// What stands in the place of a line over the limit: it cannot be searched for secrets as a whole.
 const LEFT_OUT: &[u8] = b"sema-connector: left out a line of over 4 MiB\n";
 
+/// The most that is kept of a line, in bytes: each open request is answered with it.
+const KEPT: usize = 2048;
+
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -27,11 +30,11 @@ pub(super) struct LastWords {
 
 impl LastWords {
     /// Reads `stderr` to its end and tells each line, with its end, to `pass`. A line is told whole
-    /// or not at all.
+    /// or not at all. One that `pass` holds back, because it carries a secret, is not kept.
     pub(super) fn listen(
         &mut self,
         stderr: impl AsFd,
-        mut pass: impl FnMut(&[u8]),
+        mut pass: impl FnMut(&[u8]) -> bool,
     ) -> Result<(), Errno> {
         let mut splitter = Splitter::default();
         let stderr: BorrowedFd<'_> = stderr.as_fd();
@@ -51,13 +54,15 @@ impl LastWords {
         Ok(())
     }
 
-    fn take(&mut self, piece: &Piece<'_>, pass: &mut impl FnMut(&[u8])) {
+    fn take(&mut self, piece: &Piece<'_>, pass: &mut impl FnMut(&[u8]) -> bool) {
         match piece {
             Piece::Line(line) => {
-                self.hear(&String::from_utf8_lossy(content(line)));
-                pass(line);
+                if pass(line) {
+                    let line = content(line);
+                    self.hear(&String::from_utf8_lossy(&line[..line.len().min(KEPT)]));
+                }
             }
-            Piece::Part { place, .. } if *place == Place::Last => pass(LEFT_OUT),
+            Piece::Part { place, .. } if *place == Place::Last => _ = pass(LEFT_OUT),
             Piece::Part { .. } => {}
         }
     }
@@ -105,7 +110,10 @@ mod tests {
         drop(writer);
         let (mut words, mut passed) = (LastWords::default(), Vec::new());
         words
-            .listen(reader, |line| passed.extend_from_slice(line))
+            .listen(reader, |line| {
+                passed.extend_from_slice(line);
+                true
+            })
             .unwrap();
         (
             words.absence(End::Code(1)),
@@ -138,7 +146,10 @@ mod tests {
             scope.spawn(move || {
                 std::io::Write::write_all(&mut writer, &[long, endless].concat()).unwrap();
             });
-            let pass = |line: &[u8]| passed.push(line.to_vec());
+            let pass = |line: &[u8]| {
+                passed.push(line.to_vec());
+                true
+            };
             words.listen(reader, pass).unwrap();
         });
         assert_eq!(passed[0].len(), 100_001);

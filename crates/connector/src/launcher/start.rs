@@ -221,15 +221,18 @@ fn await_end(launcher: &Launcher, child: &Child, hear: &mpsc::Receiver<()>) -> E
 }
 
 impl Launcher {
-    /// Passes a line of the connector's standard error on, unless it carries a secret.
-    fn pass_stderr(&self, line: &[u8]) {
+    /// Passes a line of the connector's standard error on, unless it carries a secret. Whether it
+    /// was passed.
+    fn pass_stderr(&self, line: &[u8]) -> bool {
+        let withheld = self.session.withheld(line);
         let mut stderr = std::io::stderr().lock();
-        _ = match self.session.withheld(line) {
+        _ = match &withheld {
             None => stderr.write_all(line),
             Some(handle) => writeln!(
                 stderr,
                 "sema-connector: withheld a line that carries {handle}"
             ),
         };
+        withheld.is_none()
     }
 }
