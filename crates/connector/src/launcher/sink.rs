@@ -5,6 +5,7 @@
 //! in [`Sink::pump`], takes them along. What was put goes out before what is sent after it.
 
 use crate::stream::write;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -122,6 +123,17 @@ impl Sink {
         look(self.fd.try_lock().ok()?.as_ref()?.as_fd())
     }
 
+    /// Whether nobody can read what is written any more.
+    pub(super) fn is_closed(&self) -> bool {
+        let unread = |fd: &OwnedFd| {
+            let mut fds = [PollFd::new(fd, PollFlags::empty())];
+            let polled = poll(&mut fds, Some(&Timespec::default()));
+            polled.is_ok() && fds[0].revents().contains(PollFlags::ERR)
+        };
+        let guard = self.fd.try_lock();
+        guard.is_ok_and(|fd| fd.as_ref().is_none_or(unread))
+    }
+
     /// Closes the descriptor, unless a write is under way.
     pub(super) fn try_close(&self) {
         if let Ok(mut guard) = self.fd.try_lock() {
@@ -195,6 +207,16 @@ mod tests {
             let tail = String::from_utf8(rest[1_000_000 - 9..].to_vec()).unwrap();
             assert_eq!(tail, format!("{}sent\n", "put\n".repeat(QUEUE)));
         });
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_noticed_without_a_write() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let sink = Sink::new(Some(writer.into()), QUEUE);
+        assert!(sink.send(b"never read\n").is_ok());
+        assert!(!sink.is_closed());
+        drop(reader);
+        assert!(sink.is_closed());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -204,14 +205,16 @@ fn follow(launcher: &Arc<Launcher>, mut child: Child, launch: LaunchDir) -> Runn
 }
 
 /// Waits for the end of a connector. One that closes its output and lives on can answer nothing
-/// any more: it is ended.
+/// any more, and one that closes its input can be asked nothing: it is ended.
 fn await_end(launcher: &Launcher, child: &Child, hear: &mpsc::Receiver<()>) -> Exit {
     loop {
         if let Some(exit) = child.wait_timeout(LAST_WORDS) {
             return exit;
         }
         // Disconnected at the end of its output.
-        if hear.try_recv() == Err(mpsc::TryRecvError::Disconnected) {
+        let mute = hear.try_recv() == Err(mpsc::TryRecvError::Disconnected);
+        let stopping = launcher.stopping.load(Ordering::SeqCst);
+        if mute || (!stopping && launcher.session.connector.is_closed()) {
             break;
         }
     }
