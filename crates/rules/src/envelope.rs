@@ -20,8 +20,9 @@ pub struct Envelope<'a> {
     pub result: Option<&'a [u8]>,
     /// The value of `error`, if there is one.
     pub error: Option<&'a [u8]>,
-    /// A member's name differs from one that is read here in case only: some servers would take
-    /// it for that one.
+    /// Some servers would take it for another message: a member's name differs from one that is
+    /// read here in case only, or a carriage return stands between two tokens, where a server that
+    /// splits lines as Python and Node.js do by themselves ends a line.
     pub ambiguous: bool,
 }
 
@@ -209,6 +210,8 @@ pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
         (Some(id), None) if result.is_some() || error.is_some() => Shape::Answer { id },
         _ => return Err(malformed(Why::NoKind)),
     };
+    // Inside a string it would not be JSON.
+    ambiguous |= memchr::memchr(b'\r', text).is_some();
     Ok(Envelope {
         shape,
         text,
@@ -327,7 +330,19 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_another_case_is_told() {
+    fn a_line_that_could_be_read_as_another_is_told() {
+        for line in [
+            "{\r\"jsonrpc\":\"2.0\",\"method\":\"a\"}",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"x\":\r1}\r\n",
+        ] {
+            assert!(read(line.as_bytes()).unwrap().ambiguous, "{line:?}");
+        }
+        assert!(
+            !read(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\r\n")
+                .unwrap()
+                .ambiguous
+        );
+
         for key in ["Method", "PARAMS", "re\\u017fult"] {
             let line = format!(r#"{{"jsonrpc":"2.0","method":"a","{key}":"b"}}"#);
             assert!(read(line.as_bytes()).unwrap().ambiguous, "{key}");

@@ -74,7 +74,7 @@ impl Hop {
     }
 
     fn refuse_ambiguous(&self, message: &Envelope<'_>) -> Step {
-        let why = "invalid request: a member's name differs from the protocol's in case only";
+        let why = "invalid request: a member's name differs from the protocol's in case only, or a carriage return stands inside the message";
         match message.shape {
             Shape::Request { id, .. } => {
                 Step::reply(wire::error(Some(id.as_bytes()), -32600, why, None))
