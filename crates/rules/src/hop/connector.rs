@@ -49,6 +49,9 @@ impl Hop {
                 ..Step::default()
             };
         }
+        if self.status.asked(id) {
+            return self.tools_untold();
+        }
         match self.open.take(id) {
             Some(open) => self.refuse(open, bytes, Code::TooLarge, &why),
             None => Step::noise(),
@@ -69,7 +72,10 @@ impl Hop {
             return self.revived();
         }
         if self.status.asked(id) {
-            return self.tools_told(message);
+            return match withheld {
+                None => self.tools_told(message),
+                Some(_) => self.tools_untold(),
+            };
         }
         let Some(open) = self.open.take(id) else {
             return Step::noise();

@@ -24,6 +24,9 @@ pub(super) struct Status {
     count: u64,
 }
 
+/// The most of their names that is kept, in bytes, before no further page is asked for.
+const NAMES: usize = 1024 * 1024;
+
 #[derive(Debug)]
 struct Asking {
     id: String,
@@ -131,22 +134,27 @@ impl Hop {
     /// A page of the tools that we asked for.
     pub(super) fn tools_told(&mut self, message: &Envelope<'_>) -> Step {
         let (names, cursor) = edit::tool_names(message).unwrap_or_default();
-        let mut pages = PAGES;
+        let mut more = false;
         if let Some(asking) = &mut self.status.asking {
             asking.tools.extend(names);
-            pages = asking.pages;
+            let bytes: usize = asking.tools.iter().map(String::len).sum();
+            more = asking.pages < PAGES && bytes < NAMES;
         }
         match cursor {
-            Some(cursor) if pages < PAGES && reader::value(cursor).is_ok() => Step {
+            Some(cursor) if more && reader::value(cursor).is_ok() => Step {
                 to_connector: vec![self.status.request(Some(cursor))],
                 ..Step::default()
             },
-            _ => {
-                let mut step = Step::default();
-                self.answer_status_reads(&mut step);
-                step
-            }
+            _ => self.tools_untold(),
         }
+    }
+
+    /// There is no further page, or none that can be told: the reads are answered with what is
+    /// known.
+    pub(super) fn tools_untold(&mut self) -> Step {
+        let mut step = Step::default();
+        self.answer_status_reads(&mut step);
+        step
     }
 
     /// Answers every read that waits.

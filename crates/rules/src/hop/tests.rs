@@ -258,6 +258,45 @@ fn what_carries_a_secret_stays_here() {
 }
 
 #[test]
+fn a_list_that_cannot_be_told_leaves_no_read_of_the_status_waiting() {
+    let read = r#"{"jsonrpc":"2.0","id":"s","method":"resources/read","params":{"uri":"sema-connector://browser/status"}}"#;
+    let list = r#"{"result":{"tools":[{"name":"secret"}],"nextCursor":"x"},"jsonrpc":"2.0","id":"sema-connector:tools:1"}"#;
+    let none = r#"{"jsonrpc":"2.0","id":"s","result":{"contents":[{"mimeType":"application/json","text":"{\"state\":\"authorized\",\"tools\":[]}","uri":"sema-connector://browser/status"}]}}"#;
+
+    let mut hop = live(Ok(ToolPolicy::all()));
+    engine(&mut hop, read);
+    let mut long = LongLine::default();
+    long.feed(list.as_bytes());
+    let step = hop.long_from_connector(&long, 5_000_000);
+    assert_eq!(texts(&step.to_engine).trim_end(), none);
+
+    let mut hop = live(Ok(ToolPolicy::all()));
+    engine(&mut hop, read);
+    let handle = Handle::parse("TOKEN").unwrap();
+    let answer = envelope::read(list.as_bytes());
+    let step = hop.from_connector(list.as_bytes(), &answer, Some(&handle));
+    assert_eq!(texts(&step.to_engine).trim_end(), none);
+    assert!(step.to_connector.is_empty());
+}
+
+#[test]
+fn names_without_an_end_are_not_kept() {
+    let mut hop = live(Ok(ToolPolicy::all()));
+    engine(
+        &mut hop,
+        r#"{"jsonrpc":"2.0","id":"s","method":"resources/read","params":{"uri":"sema-connector://browser/status"}}"#,
+    );
+    let name = "x".repeat(300_000);
+    let pages = (1..64).take_while(|page| {
+        let page = format!(
+            r#"{{"result":{{"tools":[{{"name":"{name}"}}],"nextCursor":"x"}},"jsonrpc":"2.0","id":"sema-connector:tools:{page}"}}"#
+        );
+        connector(&mut hop, &page).to_engine.is_empty()
+    });
+    assert_eq!(pages.count(), 3);
+}
+
+#[test]
 fn an_answer_that_nobody_waits_for_is_dropped() {
     let mut hop = live(Ok(ToolPolicy::all()));
     for line in [
