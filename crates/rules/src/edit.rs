@@ -67,17 +67,19 @@ pub fn cut_tools(
     let Some(list) = tool_list(answer)? else {
         return Ok(None);
     };
-    let tools = json::elements(list)?;
-    let kept: Vec<&[u8]> = tools
-        .iter()
-        .copied()
-        .filter(|tool| tool_name(tool).is_some_and(|name| keep(&name)))
-        .collect();
-    if kept.len() == tools.len() {
-        return Ok(None);
-    }
-    let replacement = [b"[", kept.join(&b","[..]).as_slice(), b"]"].concat();
-    Ok(Some(splice(line, list, &replacement)))
+    let (mut kept, mut cut) = (b"[".to_vec(), false);
+    json::each_element(list, |tool| {
+        if !tool_name(tool).is_some_and(|name| keep(&name)) {
+            cut = true;
+            return;
+        }
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        kept.extend_from_slice(tool);
+    })?;
+    kept.push(b']');
+    Ok(cut.then(|| splice(line, list, &kept)))
 }
 
 /// The names in an answer to `tools/list`, and the cursor of the next page as written.
@@ -85,10 +87,8 @@ pub fn tool_names<'a>(answer: &Envelope<'a>) -> Result<(Vec<String>, Option<&'a 
     let Some(list) = tool_list(answer)? else {
         return Ok((Vec::new(), None));
     };
-    let names = json::elements(list)?
-        .into_iter()
-        .filter_map(tool_name)
-        .collect();
+    let mut names = Vec::new();
+    json::each_element(list, |tool| names.extend(tool_name(tool)))?;
     let cursor = envelope::member(answer.result.unwrap_or(b"{}"), "nextCursor")?;
     Ok((
         names,

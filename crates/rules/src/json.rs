@@ -57,22 +57,22 @@ pub fn object<'a>(
     Reader::new(text)?.whole(member)
 }
 
-/// The elements of an array, each as written.
-pub fn elements(array: &[u8]) -> Result<Vec<&[u8]>, NotJson> {
+/// Calls `tell` with each element of an array, as written and in order. They are not gathered: an
+/// array of a line's length can hold two million.
+pub fn each_element<'a>(array: &'a [u8], mut tell: impl FnMut(&'a [u8])) -> Result<(), NotJson> {
     let mut reader = Reader::new(array)?;
-    let mut elements = Vec::new();
     reader.space();
     reader.expect(b'[')?;
     reader.space();
     if reader.peek() == Some(b']') {
-        return Ok(elements);
+        return Ok(());
     }
     loop {
-        elements.push(reader.value()?);
+        tell(reader.value()?);
         reader.space();
         match reader.next() {
             Some(b',') => reader.space(),
-            Some(b']') => return Ok(elements),
+            Some(b']') => return Ok(()),
             _ => return reader.fail_before(),
         }
     }
@@ -497,10 +497,14 @@ mod tests {
 
     #[test]
     fn elements_are_told_as_written() {
-        let found = elements(br#"[ 1.0, "a,]" ,[2,3],{} ]"#).unwrap();
+        let mut found = Vec::new();
+        each_element(br#"[ 1.0, "a,]" ,[2,3],{} ]"#, |element| {
+            found.push(element)
+        })
+        .unwrap();
         assert_eq!(found, [&b"1.0"[..], b"\"a,]\"", b"[2,3]", b"{}"]);
-        assert!(elements(b"[]").unwrap().is_empty());
-        assert!(elements(b"{}").is_err());
+        assert!(each_element(b"[]", |_| unreachable!()).is_ok());
+        assert!(each_element(b"{}", |_| unreachable!()).is_err());
     }
 
     proptest! {
@@ -514,7 +518,7 @@ mod tests {
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = value(&bytes);
             let _ = unescape(&bytes);
-            let _ = elements(&bytes);
+            let _ = each_element(&bytes, |_| {});
         }
     }
 }

@@ -213,14 +213,15 @@ fn uris(filter: &[u8]) -> Result<Vec<String>, Refusal> {
     if json::kind(list) != Kind::Array {
         return Err(why);
     }
-    let list = json::elements(list).map_err(envelope::Why::from)?;
-    if list.iter().any(|uri| json::kind(uri) != Kind::String) {
+    let (mut uris, mut others) = (Vec::new(), false);
+    json::each_element(list, |uri| match json::kind(uri) {
+        Kind::String => uris.push(envelope::text_of(uri).into_owned()),
+        _ => others = true,
+    })
+    .map_err(envelope::Why::from)?;
+    if others {
         return Err(why);
     }
-    let mut uris: Vec<String> = list
-        .into_iter()
-        .map(|uri| envelope::text_of(uri).into_owned())
-        .collect();
     uris.sort();
     uris.dedup();
     Ok(uris)

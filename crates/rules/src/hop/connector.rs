@@ -154,10 +154,15 @@ impl Hop {
             return Ok(Forward::AsIs);
         };
         let uri = status::uri(&self.name);
-        for resource in json::elements(list)? {
-            if envelope::member(resource, "uri")?.is_some_and(|own| envelope::text_of(own) == uri) {
-                return Ok(Forward::AsIs);
+        let mut there = Ok(false);
+        json::each_element(list, |resource| {
+            if there == Ok(false) {
+                let own = envelope::member(resource, "uri");
+                there = own.map(|own| own.is_some_and(|own| envelope::text_of(own) == uri));
             }
+        })?;
+        if there? {
+            return Ok(Forward::AsIs);
         }
         let own = status::resource(&self.name).to_string();
         let merged = edit::prepend_element(list, own.as_bytes());
