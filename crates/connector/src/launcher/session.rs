@@ -17,7 +17,7 @@ use crate::stream::read;
 use rustix::io::Errno;
 use sema_rules::envelope;
 use sema_rules::eras::Eras;
-use sema_rules::frame::{Piece, Place, Splitter};
+use sema_rules::frame::{Piece, Place, Splitter, content};
 use sema_rules::hop::{Forward, Step};
 use sema_rules::long::LongLine;
 use sema_rules::name::Handle;
@@ -275,13 +275,14 @@ struct Long {
 }
 
 impl Long {
-    /// Takes a part; the line and its length once it has ended.
+    /// Takes a part; the line and its length without its end, once that has come.
     fn take(&mut self, bytes: &[u8], place: Place) -> Option<(LongLine, usize)> {
         self.line.feed(bytes);
-        self.length += bytes.len();
         if place != Place::Last {
+            self.length += bytes.len();
             return None;
         }
+        self.length += content(bytes).len();
         let length = std::mem::take(&mut self.length);
         Some((std::mem::take(&mut self.line), length))
     }
