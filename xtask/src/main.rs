@@ -15,7 +15,7 @@ cargo xtask try [ARGS]     build the programs and run `sema-connector try ARGS`
 cargo xtask test [ARGS]    install what the tests need, check the code and run every test;
                            ARGS go to cargo nextest run
 cargo xtask bench          time the programs against the bare upstream, in one run
-cargo xtask soak [COUNT]   run the tests that kill programs COUNT times (default 200)";
+cargo xtask soak [COUNT]   run the tests that kill programs COUNT times (default 200), and of longer lines";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);

@@ -43,7 +43,7 @@ pub(crate) fn all(args: &[String]) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the tests that kill programs, many times.
+/// Runs the tests that kill programs, many times, and those of endless lines with longer ones.
 pub(crate) fn soak(args: &[String]) -> Outcome {
     let count = args.first().map_or("200", String::as_str);
     let path = tools()?;
@@ -55,7 +55,7 @@ pub(crate) fn soak(args: &[String]) -> Outcome {
         "run",
         "--workspace",
         "-E",
-        "test(kill) + test(end_of) + test(outlives)",
+        "test(kill) + test(end_of) + test(outlives) + test(endless)",
     ]);
     nextest
         .env("PATH", path)

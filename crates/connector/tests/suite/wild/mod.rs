@@ -4,6 +4,8 @@
 mod behaviour;
 mod from_connector;
 mod from_engine;
+mod policy;
+mod volume;
 
 use super::stage::{Stage, run};
 use serde_json::Value;
@@ -11,10 +13,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longer than any wait of the launcher's, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const TOOLS_CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 /// What is longer is shown by its ends.
 const SHOWN: usize = 400;
@@ -25,6 +28,8 @@ struct Session {
     launcher: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// While this is held, the engine reads no further line.
+    reading: Arc<Mutex<()>>,
     asked: u32,
 }
 
@@ -34,12 +39,28 @@ impl Session {
         Self::on(Stage::new(), words)
     }
 
+    /// One that has shaken hands, with this tool policy.
+    fn restricted(policy: &str) -> Self {
+        let (stage, program) = (Stage::new(), program());
+        mount(&stage, &["--", program.to_str().unwrap()]);
+        stage.write("config/connectors/c/tools.json", policy);
+        let mut session = Self::run(stage);
+        session.meet();
+        session
+    }
+
     /// On a stage that holds something already.
     fn on(stage: Stage, words: &[&str]) -> Self {
         let program = program();
-        let mount = ["mount", "c", "--", program.to_str().unwrap()];
-        let mounted = run(&mut stage.launcher(&[&mount, words].concat()), "");
-        assert_eq!(mounted.code, Some(0), "{}", mounted.stderr);
+        mount(
+            &stage,
+            &[&["--", program.to_str().unwrap()], words].concat(),
+        );
+        Self::run(stage)
+    }
+
+    /// What is mounted already.
+    fn run(stage: Stage) -> Self {
         let mut command = stage.launcher(&["run", "c"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let errors = std::fs::File::create(stage.path("stderr")).unwrap();
@@ -47,9 +68,15 @@ impl Session {
         let input = launcher.stdin.take();
         let mut output = BufReader::new(launcher.stdout.take().unwrap());
         let (tell, lines) = channel();
+        let reading = Arc::new(Mutex::new(()));
+        let reads = Arc::clone(&reading);
         std::thread::spawn(move || {
             let mut line = Vec::new();
-            while output.read_until(b'\n', &mut line).unwrap() > 0 {
+            let mut read = |line: &mut Vec<u8>| {
+                let _reads = reads.lock().unwrap();
+                output.read_until(b'\n', line).unwrap()
+            };
+            while read(&mut line) > 0 {
                 assert_eq!(line.pop(), Some(b'\n'), "a line without an end");
                 let line = String::from_utf8(std::mem::take(&mut line)).unwrap();
                 if tell.send(line).is_err() {
@@ -63,6 +90,7 @@ impl Session {
             launcher,
             input,
             lines,
+            reading,
             asked,
         }
     }
@@ -145,6 +173,12 @@ impl Session {
         self.seen();
     }
 
+    /// That a connector that is gone has left a session that answers for itself.
+    fn answers_for_itself(&mut self) {
+        self.send(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+        assert_eq!(self.line(), r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
+    }
+
     /// Closes the engine's end; how the launcher ended, and what it still said.
     fn end(&mut self) -> (ExitStatus, Vec<String>) {
         drop(self.input.take());
@@ -158,18 +192,42 @@ impl Session {
         let (status, rest) = self.end();
         assert!(status.success(), "{status}");
         assert!(rest.iter().all(|line| line == TOOLS_CHANGED), "{rest:?}");
+        assert!(self.processes().is_empty(), "{:?}", self.processes());
     }
 
     /// Waits for the end of the launcher.
     fn ended(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Some(status) = self.launcher.try_wait().unwrap() {
-                return status;
+        let launcher = &mut self.launcher;
+        let mut status = None;
+        comes("the end of the launcher", || {
+            status = launcher.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// The processes that have this stage in their environment, but for the launcher.
+    fn processes(&self) -> Vec<String> {
+        let here = self.stage.config().to_str().unwrap().to_owned();
+        let mut found = Vec::new();
+        for process in std::fs::read_dir("/proc").unwrap().flatten() {
+            let name = process.file_name().into_string().unwrap();
+            let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            let ours = name.parse() == Ok(self.launcher.id());
+            if !ours && String::from_utf8_lossy(&environ).contains(&here) {
+                found.push(name);
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("the launcher does not end");
+        found
+    }
+
+    /// The most memory that the launcher has had, in KiB.
+    fn peak(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.launcher.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let number = line.unwrap().split_whitespace().nth(1);
+        number.unwrap().parse().unwrap()
     }
 
     fn stderr(&self) -> String {
@@ -182,6 +240,20 @@ impl Drop for Session {
     fn drop(&mut self) {
         _ = self.launcher.kill();
         _ = self.launcher.wait();
+    }
+}
+
+fn mount(stage: &Stage, rest: &[&str]) {
+    let mounted = run(&mut stage.launcher(&[&["mount", "c"], rest].concat()), "");
+    assert_eq!(mounted.code, Some(0), "{}", mounted.stderr);
+}
+
+/// Waits until something holds.
+fn comes(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
