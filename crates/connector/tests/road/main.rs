@@ -10,6 +10,8 @@
 
 mod build;
 mod clients;
+mod compare;
+mod differences;
 mod ending;
 mod files;
 mod lab;
