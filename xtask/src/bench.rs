@@ -7,12 +7,14 @@ mod echo;
 mod hop;
 mod install;
 mod mirror;
+mod peers;
 mod sample;
 mod session;
 
 pub(crate) use echo::serve as echo_server;
 
 use crate::run::{Outcome, cargo, run, target};
+use hop::{Hop, Row};
 use sample::Pair;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -46,7 +48,9 @@ pub(crate) fn all(args: &[String]) -> Outcome {
     let hop = hop::measure(&programs, &folder.0)?;
     if args.iter().any(|arg| arg == "--hop") {
         print(&hop_table(&hop))?;
-        return Ok(verdict(hop.iter().all(|pair| pair.met() != Some(false))));
+        return Ok(verdict(
+            hop.pairs.iter().all(|pair| pair.met() != Some(false)),
+        ));
     }
     let install = install::measure(&programs, &folder.0, &config, rounds.installs)?;
     let sessions = session::measure(&programs, &config, rounds.starts)?;
@@ -62,7 +66,7 @@ pub(crate) fn all(args: &[String]) -> Outcome {
         print(&hop_table(&hop))?;
     }
     let met = figures.iter().all(|figure| figure.ratio() <= figure.bar)
-        && hop.iter().all(|pair| pair.met() != Some(false));
+        && hop.pairs.iter().all(|pair| pair.met() != Some(false));
     Ok(verdict(met && sessions.memory <= MEMORY_BAR))
 }
 
@@ -74,9 +78,25 @@ fn verdict(met: bool) -> ExitCode {
     }
 }
 
-fn hop_table(pairs: &[Pair]) -> String {
+fn hop_table(hop: &Hop) -> String {
     let mut out = "\nan echo server                                 through us             direct    ratio  bar\n".to_owned();
-    pairs.iter().for_each(|pair| out += &format!("{pair}\n"));
+    hop.pairs
+        .iter()
+        .for_each(|pair| out += &format!("{pair}\n"));
+    out +=
+        "\nan echo server                   p50 us    p99 us  1 MB us  calls/s  start ms   MiB\n";
+    for row in &hop.rows {
+        out += &format!(
+            "{:<30}{:>9.1}{:>10.1}{:>9.0}{:>9.0}{:>10.1}{:>6.1}\n",
+            row.name,
+            row.p50,
+            row.p99,
+            row.long,
+            row.rate,
+            row.start,
+            row.resident / 1024.0
+        );
+    }
     out
 }
 
@@ -138,7 +158,7 @@ fn ms(times: &[Duration]) -> f64 {
     (median(times).as_secs_f64() * 1e4).round() / 10.0
 }
 
-fn report(machine: &str, figures: &[Figure], hop: &[Pair], memory: u64) -> Value {
+fn report(machine: &str, figures: &[Figure], hop: &Hop, memory: u64) -> Value {
     let one = |figure: &Figure| {
         json!({
             "what": figure.what, "ours_ms": ms(&figure.ours), "against": figure.other,
@@ -146,10 +166,17 @@ fn report(machine: &str, figures: &[Figure], hop: &[Pair], memory: u64) -> Value
             "bar": figure.bar, "rounds": figure.ours.len(),
         })
     };
+    let proxy = |row: &Row| {
+        json!({
+            "name": row.name, "p50_us": row.p50, "p99_us": row.p99, "p50_1mb_us": row.long,
+            "calls_s": row.rate, "start_ms": row.start, "resident_kib": row.resident,
+        })
+    };
     json!({
         "machine": machine,
         "figures": figures.iter().map(one).collect::<Vec<_>>(),
-        "hop": hop.iter().map(Pair::json).collect::<Vec<_>>(),
+        "hop": hop.pairs.iter().map(Pair::json).collect::<Vec<_>>(),
+        "proxies": hop.rows.iter().map(proxy).collect::<Vec<_>>(),
         "memory": {"what": "resident memory of launcher and connector", "kib": memory, "bar_kib": MEMORY_BAR},
     })
 }

@@ -40,7 +40,7 @@ pub(crate) fn install() -> Result<(), String> {
 }
 
 /// A Python that can make virtual environments.
-fn python() -> Result<PathBuf, String> {
+pub(crate) fn python() -> Result<PathBuf, String> {
     let probe = ["-c", "import venv, ensurepip, tarfile; tarfile.data_filter"];
     let candidates = ["python3", "/usr/bin/python3"];
     let find = || {
@@ -113,6 +113,11 @@ pub(crate) fn archives(programs: &Path) -> Result<PathBuf, String> {
         }
     }
     Ok(mirror)
+}
+
+/// The script that is npm's own program.
+pub(crate) fn npm() -> PathBuf {
+    parts().join(format!("npm-{NPM}/package/bin/npm-cli.js"))
 }
 
 /// The clients and servers from npm, on the pinned Node.js.

@@ -1,31 +1,58 @@
 //! A client that asks one thing at a time.
 
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+/// What a client and its child speak through. Node.js gives its children socket pairs, shells and
+/// most others pipes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ends {
+    Pipes,
+    Sockets,
+}
 
 pub(super) struct Client {
     child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    input: File,
+    output: BufReader<File>,
     asked: u64,
+}
+
+impl Ends {
+    /// One to read from and one to write to.
+    fn pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
+        match self {
+            Self::Pipes => io::pipe().map(|(read, write)| (read.into(), write.into())),
+            Self::Sockets => UnixStream::pair().map(|(one, other)| (one.into(), other.into())),
+        }
+    }
 }
 
 impl Client {
     pub(super) fn start(command: &mut Command) -> Result<Self, String> {
+        Self::start_with(command, Ends::Pipes)
+    }
+
+    pub(super) fn start_with(command: &mut Command, ends: Ends) -> Result<Self, String> {
+        let what = format!("cannot start {}", command.get_program().display());
+        let failed = |error: io::Error| format!("{what}: {error}");
+        let (their_input, input) = ends.pair().map_err(failed)?;
+        let (output, their_output) = ends.pair().map_err(failed)?;
         command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdin(their_input)
+            .stdout(their_output)
             .stderr(Stdio::null());
-        let mut child = command
-            .spawn()
-            .map_err(|e| format!("cannot start {}: {e}", command.get_program().display()))?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (input, output) = pipes.ok_or("no pipes")?;
+        let child = command.spawn().map_err(failed)?;
+        // The command holds the child's ends until something else takes their place.
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self {
             child,
-            input,
-            output: BufReader::with_capacity(1 << 16, output),
+            input: input.into(),
+            output: BufReader::with_capacity(1 << 16, output.into()),
             asked: 0,
         })
     }
@@ -35,7 +62,7 @@ impl Client {
     }
 
     /// The two ends, for who writes and reads lines as they are.
-    pub(super) fn pipes(&mut self) -> (&mut ChildStdin, &mut BufReader<ChildStdout>) {
+    pub(super) fn pipes(&mut self) -> (&mut File, &mut BufReader<File>) {
         (&mut self.input, &mut self.output)
     }
 
@@ -72,6 +99,15 @@ impl Client {
 
     fn send(&mut self, message: &Value) -> Result<(), String> {
         writeln!(self.input, "{message}").map_err(|e| format!("cannot ask: {e}"))
+    }
+
+    /// What the child holds in memory, in KiB; of a peer, what its whole tree does not is not counted.
+    pub(super) fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let size = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        size.unwrap_or(0)
     }
 
     pub(super) fn end(mut self) -> Result<(), String> {
