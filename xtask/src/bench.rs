@@ -101,6 +101,12 @@ fn hop_table(hop: &Hop) -> String {
 }
 
 fn rounds(args: &[String]) -> Result<Rounds, String> {
+    let known = |arg: &&String| !["--hop", "--json", "--rounds"].contains(&arg.as_str());
+    if let Some(other) = args.iter().filter(known).find(|arg| arg.starts_with('-')) {
+        return Err(format!(
+            "bench has no {other}: it takes --hop, --json, --rounds COUNT"
+        ));
+    }
     let given = args.iter().position(|arg| arg == "--rounds");
     let count = match given.map(|at| args.get(at + 1)) {
         None => 15,
