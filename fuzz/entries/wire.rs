@@ -120,8 +120,24 @@ pub(crate) fn merge(input: &[u8]) {
         };
         with(&mut expected["result"]);
         let out: Value = serde_json::from_slice(&out).expect("a message");
+        if method == "tools/list" && left_out(&out, &expected) {
+            continue;
+        }
         assert_eq!(out, expected, "{method}");
     }
+}
+
+/// Whether only tools are missing: one whose name is there twice is left out, which the other reader
+/// does not see.
+fn left_out(out: &Value, expected: &Value) -> bool {
+    let tools = |value: &Value| value["result"]["tools"].as_array().cloned();
+    let (Some(left), Some(all)) = (tools(out), tools(expected)) else {
+        return false;
+    };
+    let mut without = expected.clone();
+    without["result"]["tools"] = Value::from(left.clone());
+    let mut all = all.iter();
+    without == *out && left.iter().all(|tool| all.any(|other| other == tool))
 }
 
 /// Whether two members differ in case only: readers disagree on which is meant.

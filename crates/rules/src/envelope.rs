@@ -114,6 +114,8 @@ pub struct Malformed {
     pub why: Why,
     /// The id as written, where one could be read.
     pub id: Option<Vec<u8>>,
+    /// It has no method: with an id it was meant as an answer.
+    pub is_answer: bool,
 }
 
 /// The kinds of malformed lines.
@@ -183,6 +185,7 @@ pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
     let malformed = |why| Malformed {
         why,
         id: read_id.map(|id| id.0.to_vec()),
+        is_answer: read_id.is_some() && method.is_none(),
     };
     let text = text.map_err(|error| malformed(error.into()))?;
     match json::kind(text) {

@@ -34,6 +34,7 @@ mod usage;
 
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::process::ExitCode;
 
 /// What a verb ends with.
@@ -52,6 +53,12 @@ pub fn browser_main() -> ExitCode {
 fn main<C: Parser + CommandFactory>(run: fn(C) -> Outcome) -> ExitCode {
     // Whatever is made from here on is closed to other users from its first moment.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    // What ends in a fault leaves no copy of its memory, which may hold a secret.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    _ = setrlimit(Resource::Core, none);
     let outcome = match C::try_parse() {
         Ok(command) => run(command),
         Err(error) => usage::explain(&error, &C::command()),

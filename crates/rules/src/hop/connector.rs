@@ -16,8 +16,9 @@ impl Hop {
         message: &Result<Envelope<'_>, Malformed>,
         withheld: Option<&Handle>,
     ) -> Step {
-        let Ok(message) = message else {
-            return Step::noise();
+        let message = match message {
+            Ok(message) => message,
+            Err(malformed) => return self.unreadable(malformed, line.len()),
         };
         match (&message.shape, withheld) {
             (Shape::Answer { id }, _) => self.connector_answers(line, *id, message, withheld),
@@ -49,11 +50,37 @@ impl Hop {
                 ..Step::default()
             };
         }
-        if self.status.asked(id) {
-            return self.tools_untold();
+        if let Some(step) = self.unread_by_us(id) {
+            return step;
         }
         match self.open.take(id) {
             Some(open) => self.refuse(open, bytes, Code::TooLarge, &why),
+            None => Step::noise(),
+        }
+    }
+
+    /// An answer to a request of our own that cannot be read: the session goes on without it.
+    fn unread_by_us(&mut self, id: Id<'_>) -> Option<Step> {
+        match &self.phase {
+            Phase::Reviving(_, key) if *key == id.key() => Some(self.revived()),
+            _ => self.status.asked(id).then(|| self.tools_untold()),
+        }
+    }
+
+    /// A line that is no message. Where it was meant to answer a request, nothing else will.
+    fn unreadable(&mut self, malformed: &Malformed, bytes: usize) -> Step {
+        let id = malformed.id.as_deref().filter(|_| malformed.is_answer);
+        let Some(id) = id.and_then(Id::read) else {
+            return Step::noise();
+        };
+        if let Some(step) = self.unread_by_us(id) {
+            return step;
+        }
+        match self.open.take(id) {
+            Some(open) => {
+                let why = format!("the connector's answer cannot be read: {malformed}");
+                self.refuse(open, bytes, Code::Internal, &why)
+            }
             None => Step::noise(),
         }
     }
@@ -102,7 +129,10 @@ impl Hop {
         }
     }
 
-    fn refuse(&self, open: Open, bytes: usize, code: Code, why: &str) -> Step {
+    fn refuse(&mut self, open: Open, bytes: usize, code: Code, why: &str) -> Step {
+        if open.method == "initialize" && !self.handshake.answered {
+            self.handshake.initialize = None;
+        }
         let line = wire::refusal(&self.name, Some(&open.id), code, why);
         let ended = open.end(bytes, Outcome::Refused(code));
         Step {

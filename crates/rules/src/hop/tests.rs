@@ -319,3 +319,35 @@ fn the_same_id_twice_gets_two_answers() {
     assert_eq!(connector(&mut hop, answer).forward, Forward::AsIs);
     assert_eq!(connector(&mut hop, answer), Step::noise());
 }
+
+#[test]
+fn an_answer_that_cannot_be_read_is_an_error_for_who_waits() {
+    for line in [
+        r#"{"result":1,"id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+    ] {
+        let mut hop = live(Ok(ToolPolicy::all()));
+        engine(&mut hop, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
+        let step = connector(&mut hop, line);
+        assert!(
+            texts(&step.to_engine).contains(r#""id":1,"error":{"code":-32014"#),
+            "{line}"
+        );
+        assert_eq!(connector(&mut hop, line), Step::noise());
+    }
+    let mut hop = live(Ok(ToolPolicy::all()));
+    engine(&mut hop, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
+    let asked = r#"{"id":1,"method":"roots/list"}"#;
+    assert_eq!(connector(&mut hop, asked), Step::noise());
+}
+
+#[test]
+fn a_repeated_handshake_that_cannot_be_read_does_not_keep_the_session_parked() {
+    let mut hop = hop(Ok(ToolPolicy::all()));
+    engine(&mut hop, INITIALIZE);
+    engine(&mut hop, INITIALIZED);
+    hop.connector_started();
+    connector(&mut hop, r#"{"result":1,"id":0}"#);
+    assert!(hop.is_live());
+}

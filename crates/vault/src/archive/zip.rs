@@ -97,7 +97,12 @@ impl End {
         let at = bytes.len().checked_sub(END_SIZE).ok_or(UNREADABLE)?;
         let mut end = Fields(&bytes[at..]);
         if end.u32()? != END {
-            return Err(Problem::TrailingBytes);
+            let ended = bytes.windows(4).any(|four| four == END.to_le_bytes());
+            return Err(if ended {
+                Problem::TrailingBytes
+            } else {
+                UNREADABLE
+            });
         }
         let disks = (end.u16()?, end.u16()?);
         let counts = (end.u16()?, end.u16()?);

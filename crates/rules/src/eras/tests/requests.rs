@@ -68,6 +68,22 @@ fn a_refused_handshake_is_told_and_tried_again() {
 }
 
 #[test]
+fn a_handshake_that_cannot_be_read_leaves_nobody_waiting() {
+    for line in [
+        r#"{"id":"sema-connector:1","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"sema-connector:1","result":{},"result":{}}"#,
+    ] {
+        let mut talk = Talk::live();
+        talk.ask("1", "tools/list", "");
+        talk.tell(line);
+        assert!(
+            talk.heard_by_engine().contains("refused the handshake"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn too_many_requests_before_the_handshake_are_refused() {
     let mut talk = Talk::live();
     for id in 0..100 {
