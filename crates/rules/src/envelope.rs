@@ -114,7 +114,7 @@ pub struct Malformed {
     pub why: Why,
     /// The id as written, where one could be read.
     pub id: Option<Vec<u8>>,
-    /// It has no method: with an id it was meant as an answer.
+    /// It was meant as an answer: whole, with an id, a result or an error, and no method.
     pub is_answer: bool,
 }
 
@@ -182,10 +182,12 @@ pub fn read(line: &[u8]) -> Result<Envelope<'_>, Malformed> {
     });
     let [version, id, method, params, result, error] = found;
     let read_id = id.and_then(Id::read).filter(|_| !two_ids);
+    let whole = text.is_ok();
+    let answers = read_id.is_some() && method.is_none() && (result.is_some() || error.is_some());
     let malformed = |why| Malformed {
         why,
         id: read_id.map(|id| id.0.to_vec()),
-        is_answer: read_id.is_some() && method.is_none(),
+        is_answer: whole && answers,
     };
     let text = text.map_err(|error| malformed(error.into()))?;
     match json::kind(text) {

@@ -325,7 +325,7 @@ fn an_answer_that_cannot_be_read_is_an_error_for_who_waits() {
     for line in [
         r#"{"result":1,"id":1}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":1,"result":2}"#,
-        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"1.0","id":1,"error":{}}"#,
     ] {
         let mut hop = live(Ok(ToolPolicy::all()));
         engine(&mut hop, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
@@ -338,8 +338,13 @@ fn an_answer_that_cannot_be_read_is_an_error_for_who_waits() {
     }
     let mut hop = live(Ok(ToolPolicy::all()));
     engine(&mut hop, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
-    let asked = r#"{"id":1,"method":"roots/list"}"#;
-    assert_eq!(connector(&mut hop, asked), Step::noise());
+    for noise in [
+        r#"{"id":1,"method":"roots/list","result":1}"#,
+        r#"{"level":"info","id":1}"#,
+        r#"{"id":1,"result":"#,
+    ] {
+        assert_eq!(connector(&mut hop, noise), Step::noise(), "{noise}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Bad input from the connector: what of it reaches the engine, and what the connector gets for it.
 
-use super::{Session, brief, call, say};
+use super::{Session, brief, call, hex, say};
 
 /// What becomes of a line that is said before a call is answered: `<` what the engine gets, `>`
 /// what the connector gets. `ID` is the call's id.
@@ -41,7 +41,7 @@ fn table(rows: &[(&str, &[u8], &str)]) -> String {
 
 #[test]
 fn what_is_no_message_does_not_reach_the_engine() {
-    let noise: [(&str, &[u8]); 32] = [
+    let noise: [(&str, &[u8]); 31] = [
         ("not JSON", b"Server listening"),
         ("truncated", br#"{"jsonrpc":"2.0","method":"x""#),
         ("a number", b"3"),
@@ -85,10 +85,6 @@ fn what_is_no_message_does_not_reach_the_engine() {
             br#"{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}"#,
         ),
         (
-            "a result twice",
-            br#"{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}"#,
-        ),
-        (
             "an answer to nothing",
             br#"{"jsonrpc":"2.0","id":77,"result":{}}"#,
         ),
@@ -125,6 +121,26 @@ fn what_is_no_message_does_not_reach_the_engine() {
         .iter()
         .map(|(name, _)| format!("{name}\n  < its answer\n"));
     assert_eq!(table(&rows), expected.collect::<String>());
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_an_error_for_who_waits() {
+    for answer in [
+        r#"{"jsonrpc":"2.0","id":1002,"result":{},"result":{}}"#,
+        r#"{"id":1002,"result":{}}"#,
+    ] {
+        let mut session = Session::met(&[]);
+        session.call(&format!(
+            "say:{} hold",
+            hex(format!("{answer}\n").as_bytes())
+        ));
+        let heard = session.next(1);
+        assert!(
+            heard.contains(r#""id":1002,"error":{"code":-32014"#),
+            "{heard}"
+        );
+        session.ends_well();
+    }
 }
 
 #[test]
