@@ -74,7 +74,7 @@ pub(super) fn installed() -> Result<[Peer; 3], String> {
     Ok([
         Peer {
             name: "fastmcp 4.2.3",
-            words: vec![venv.join("bin/python"), sources.join("fastmcp.py")],
+            words: vec![venv.join("bin/python"), sources.join("fastmcp_proxy.py")],
         },
         Peer {
             name: "@civic/passthrough-mcp-server",
