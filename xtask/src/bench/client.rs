@@ -6,6 +6,11 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// How long a round of a peer may take.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a client and its child speak through. Node.js gives its children socket pairs, shells and
 /// most others pipes.
@@ -108,6 +113,25 @@ impl Client {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let size = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         size.unwrap_or(0)
+    }
+
+    /// Does something that may hang: after a while the child is killed, and what hung fails.
+    pub(super) fn patiently<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let child = self.id().to_string();
+        std::thread::scope(|scope| {
+            let (done, wait) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                if wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    _ = Command::new("kill").args(["-9", &child]).status();
+                }
+            });
+            let result = work(self);
+            drop(done);
+            result
+        })
     }
 
     pub(super) fn end(mut self) -> Result<(), String> {

@@ -12,6 +12,10 @@ impl Samples {
         self.0.push(value);
     }
 
+    pub(super) fn extend(&mut self, value: Option<f64>) {
+        self.0.extend(value);
+    }
+
     pub(super) fn median(&self) -> f64 {
         self.at(1, 2)
     }
